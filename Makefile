@@ -1,0 +1,45 @@
+# Two commands on a fresh machine: `make demo` and `make test`. Everything is installed into .venv.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+SOURCES := src tests benchmarks
+# Tests run in two processes, so each takes one thread; results do not depend on it.
+PYTEST := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(BIN)/pytest
+
+.PHONY: demo test check bench format corpora clean help
+
+help:  ## what can be made
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/pip install --quiet -c constraints.txt -e .
+	touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev,hf,surrogate]'
+	touch $@ $(VENV)/.core
+
+demo: $(VENV)/.core  ## train on the built-in corpus and look at the attention
+	$(BIN)/heedful demo
+
+test: check  ## every check and every test
+	$(PYTEST) -n 2
+
+check: $(VENV)/.dev  ## format, lint, types, direction of imports
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.dev  ## put the code into its form
+	$(BIN)/ruff format $(SOURCES)
+	$(BIN)/ruff check --fix $(SOURCES)
+
+bench: $(VENV)/.dev  ## ratios against named rivals, in one process
+	$(BIN)/python benchmarks/run.py
+
+clean:  ## remove the environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

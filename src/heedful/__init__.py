@@ -1,0 +1,55 @@
+"""heedful: which words made the model say that, and can I trust the answer?
+
+>>> import heedful
+>>> model = heedful.load("runs/...")                                # doctest: +SKIP
+>>> heedful.explain(model, ["a waste of time"]).show()              # doctest: +SKIP
+
+Everything is loaded on first use, so `import heedful` is instant and needs no torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from heedful.api import explain, list_corpora, list_experiments, list_explainers, load, run, train
+    from heedful.errors import Mistake
+    from heedful.explanation import Explanation
+
+__version__ = version("heedful")
+
+_PUBLIC = {
+    "Explanation": "heedful.explanation",
+    "Mistake": "heedful.errors",
+    "explain": "heedful.api",
+    "list_corpora": "heedful.api",
+    "list_experiments": "heedful.api",
+    "list_explainers": "heedful.api",
+    "load": "heedful.api",
+    "run": "heedful.api",
+    "train": "heedful.api",
+}
+
+__all__ = [
+    "Explanation",
+    "Mistake",
+    "explain",
+    "list_corpora",
+    "list_experiments",
+    "list_explainers",
+    "load",
+    "run",
+    "train",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PUBLIC:
+        return getattr(import_module(_PUBLIC[name]), name)
+    raise AttributeError(f"module 'heedful' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

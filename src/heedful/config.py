@@ -1,0 +1,99 @@
+"""What decides a run's result, typed. Unknown keys are refused; the content hash is part of the run's name."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from heedful.errors import Mistake
+from heedful.records import Split, Task, TokenizerName
+
+EncoderName = Literal["bilstm", "cnn", "average", "transformer"]
+AttentionName = Literal["additive", "dot", "general", "uniform"]
+
+
+class Config(BaseModel):
+    """The base of everything that is configured: frozen, and unknown keys are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @classmethod
+    def parse(cls, values: dict[str, Any], where: str) -> Self:
+        """From plain values (TOML, JSON, command line), with one sentence about the first mistake."""
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            first = error.errors()[0]
+            key = ".".join(str(part) for part in first["loc"])
+            if first["type"] == "extra_forbidden":
+                known = ", ".join(cls.model_fields)
+                raise Mistake(f"{where}: there is no setting {key!r}. Known: {known}.") from None
+            raise Mistake(f"{where}: {key}: {first['msg']} (given: {first['input']!r}).") from None
+
+
+class DataOptions(Config):
+    """How a corpus is to be read. `None` means: as the corpus says, or as the file's own column names tell."""
+
+    text_column: str | None = None
+    label_column: str | None = None
+    query_column: str | None = None  # the question or hypothesis, where the task has one
+    evidence_column: str | None = None  # what decides the label: see own.py for the forms it may have
+    split_column: str | None = None  # its values are train, dev (or val, valid, validation) and test
+    dev_file: Path | None = None  # dev and test in files of their own, with the same columns
+    test_file: Path | None = None
+    only: Split | None = None  # take all rows as this split, draw nothing
+    labels: tuple[str, ...] | None = None  # their names and order; otherwise found in the data, sorted
+    task: Task | None = None
+    tokenizer: TokenizerName | None = None
+    min_df: int | None = Field(default=None, ge=1)  # texts that a word must occur in to be known
+    delimiter: str | None = None  # of CSV files; otherwise seen from the header
+    header: bool = True  # False: columns are called 1, 2, 3 ...
+    dev_fraction: float = Field(default=0.15, ge=0, lt=1)  # of one's own training rows, without a dev split
+    test_fraction: float = Field(default=0.2, ge=0, lt=1)  # of one's own rows, without a test split
+    skip_bad: bool = False  # leave broken rows out and list them, instead of stopping at the first
+
+
+class ModelConfig(Config):
+    """Sizes as in appendix A of Jain & Wallace 2019: 128 per direction, 64 filters a kernel, 256 average."""
+
+    encoder: EncoderName = "bilstm"
+    attention: AttentionName = "additive"
+    embedding_dim: int = Field(default=300, ge=1)
+    hidden_dim: int = Field(default=256, ge=4, multiple_of=4)
+
+
+class TrainingConfig(Config):
+    """The settings of Jain & Wallace's code (see docs/training.md for the source of each)."""
+
+    epochs: int = Field(default=8, ge=1)
+    batch_size: int = Field(default=32, ge=1)
+    learning_rate: float = Field(default=1e-3, gt=0)
+    weight_decay: float = Field(default=1e-5, ge=0)  # on everything but the attention, which has none
+    patience: int | None = Field(default=None, ge=1)  # epochs without a better dev score; None: all epochs
+    class_weights: bool = True  # positives weighted by N / N+ - 1 (two labels), N / (labels N_c) (more)
+    metric: Literal["roc_auc", "accuracy"] | None = None  # None: roc_auc for two labels, else accuracy
+    missing_vectors: Literal["normal", "zeros"] = "normal"
+    train_embeddings: bool = True
+
+
+class RunConfig(Config):
+    """One training run. `dataset` is a corpus by name, one's own file, or hf:ID."""
+
+    dataset: str
+    data: DataOptions = DataOptions()
+    model: ModelConfig = ModelConfig()
+    training: TrainingConfig = TrainingConfig()
+    vectors: str | None = None
+    seed: int = Field(default=0, ge=0)
+
+
+def content_hash(*parts: Any) -> str:
+    """Eight hexadecimal digits that change when anything in the JSON of `parts` does."""
+    text = json.dumps(
+        parts, sort_keys=True, ensure_ascii=False, default=lambda part: part.model_dump(mode="json")
+    )
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
