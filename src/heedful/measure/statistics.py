@@ -1,0 +1,181 @@
+"""From one number for each text to one line of a table: undefined values are counted, never averaged in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+Floats = NDArray[np.float64]
+
+SIGNIFICANT = 0.05  # p <= .05, uncorrected, as published (Jain & Wallace 2019, table 2)
+_CELLS = 1 << 20  # resampled values held at once
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Some values in one line. `std` divides by n, like the published tables; nan where n is 0."""
+
+    n: int  # defined values
+    undefined: int
+    mean: float
+    std: float
+    low: float  # bootstrap interval of the mean
+    high: float
+    sig_frac: float | None = None  # of the defined ones, the share with p <= .05; None without p-values
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """One number from several seeds. `std` divides by seeds - 1; nan for one seed."""
+
+    seeds: int
+    mean: float
+    std: float
+
+    def distance(self, published: float) -> float:
+        """(ours - published) in units of our between-seed spread; nan where there is no spread."""
+        return (self.mean - published) / self.std if self.std > 0 else float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """Is the mean of first - second different from zero? Over the texts where both are defined."""
+
+    n: int
+    undefined: int
+    difference: float
+    p: float
+
+
+def summarise(
+    values: ArrayLike,
+    generator: np.random.Generator,
+    p: ArrayLike | None = None,
+    *,
+    resamples: int = 1000,
+    level: float = 0.95,
+) -> Summary:
+    """Mean, standard deviation and bootstrap interval of the values (n,) that are not nan.
+
+    With p-values of the same shape, also the share that is significant.
+    """
+    values = _flat(values)
+    defined = ~np.isnan(values)
+    kept = values[defined]
+    share = None
+    if p is not None:
+        p = _flat(p)
+        if p.shape != values.shape:
+            raise ValueError(f"values and p-values need one shape; given {values.shape} and {p.shape}")
+        share = float((p[defined] <= SIGNIFICANT).mean()) if kept.size else float("nan")
+    if not kept.size:
+        nan = float("nan")
+        return Summary(0, int(values.size), nan, nan, nan, nan, share)
+    low, high = bootstrap(kept, generator, resamples=resamples, level=level)
+    mean, std = float(kept.mean()), float(kept.std())
+    return Summary(int(kept.size), int((~defined).sum()), mean, std, low, high, share)
+
+
+def bootstrap(
+    values: ArrayLike, generator: np.random.Generator, *, resamples: int = 1000, level: float = 0.95
+) -> tuple[float, float]:
+    """Percentile bootstrap interval of the mean: the middle `level` of the means of samples with replacement.
+
+    One value alone says nothing about its spread: the interval is then nan.
+    """
+    values = _flat(values)
+    if np.isnan(values).any():
+        raise ValueError(
+            f"{int(np.isnan(values).sum())} of {values.size} values are undefined; leave them out"
+        )
+    if values.size < 2:
+        return float("nan"), float("nan")
+    at_once = max(1, _CELLS // values.size)
+    means = [
+        values[generator.integers(0, values.size, (min(at_once, resamples - done), values.size))].mean(axis=1)
+        for done in range(0, resamples, at_once)
+    ]
+    low, high = np.quantile(np.concatenate(means), [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def quantile(values: ArrayLike, q: float = 0.5, *, level: float = 0.95) -> Interval:
+    """A quantile (the median) with its order-statistic interval, ignoring nan.
+
+    The number of values below the true quantile is binomial (n, q), whatever the distribution, so the
+    ranks that bound it with at least `level` are known without resampling (Conover 1999, section 3.2).
+    Where the values are too few for that, an end is nan.
+    """
+    values = _flat(values)
+    values = values[~np.isnan(values)]
+    if not values.size:
+        return Interval(float("nan"), float("nan"), float("nan"))
+    # scipy-stubs say that this is a float; it is a pair.
+    ends: Any = stats.quantile_test(values, q=0, p=q).confidence_interval(level)
+    return Interval(float(np.quantile(values, q)), float(ends.low), float(ends.high))
+
+
+def between_seeds(values: Sequence[float]) -> Spread:
+    """Mean and spread of one number over seeds. Every seed has to have it: nan stays nan."""
+    given = _flat(values)
+    if not given.size:
+        raise ValueError("at least one seed is needed to speak of a spread between seeds")
+    std = float(given.std(ddof=1)) if given.size > 1 else float("nan")
+    return Spread(int(given.size), float(given.mean()), std)
+
+
+def paired(
+    first: ArrayLike, second: ArrayLike, generator: np.random.Generator, *, resamples: int = 9999
+) -> Paired:
+    """Permutation test of the mean difference: under the null hypothesis each pair could be swapped.
+
+    Two-sided; exact where there are no more than `resamples` ways of swapping; nan for fewer than two pairs.
+    """
+    first, second = _flat(first), _flat(second)
+    if first.shape != second.shape:
+        raise ValueError(f"a paired comparison needs one shape; given {first.shape} and {second.shape}")
+    difference = first - second
+    kept = difference[~np.isnan(difference)]
+    lost = int(difference.size - kept.size)
+    if kept.size < 2:
+        return Paired(int(kept.size), lost, float(kept[0]) if kept.size else float("nan"), float("nan"))
+    # Swapping a pair flips the sign of its difference, which is how scipy permutes a single sample.
+    result = stats.permutation_test(
+        (kept,),
+        np.mean,
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=resamples,
+        batch=max(1, _CELLS // kept.size),
+        random_state=generator,
+    )
+    return Paired(int(kept.size), lost, float(kept.mean()), float(result.pvalue))
+
+
+def false_discovery(p: ArrayLike) -> Floats:
+    """Benjamini & Hochberg 1995 adjusted p-values; nan stays nan and does not count as a test."""
+    p = np.asarray(p, dtype=np.float64)
+    adjusted = np.full(p.shape, np.nan)
+    defined = ~np.isnan(p)
+    if defined.any():
+        adjusted[defined] = stats.false_discovery_control(p[defined], method="bh")
+    return adjusted
+
+
+def _flat(values: ArrayLike) -> Floats:
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1:
+        raise ValueError(f"one value for each text is needed, shape (n,); given {array.shape}")
+    return array

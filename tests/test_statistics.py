@@ -1,0 +1,138 @@
+"""Summaries with uncertainty against scipy and against plain loops."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from heedful.measure import statistics
+from heedful.measure.statistics import between_seeds, bootstrap, false_discovery, paired, quantile, summarise
+
+NAN = float("nan")
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def test_undefined_values_are_counted_and_never_averaged_in() -> None:
+    values = np.array([0.1, NAN, 0.5, 0.3, NAN, -0.2])
+    p = np.array([0.01, NAN, 0.05, 0.051, NAN, 0.9])
+    result = summarise(values, rng(), p)
+    kept = [0.1, 0.5, 0.3, -0.2]
+    assert (result.n, result.undefined, result.sig_frac) == (4, 2, 0.5)
+    assert result.mean == pytest.approx(sum(kept) / 4)
+    assert result.std == pytest.approx(math.sqrt(sum((x - result.mean) ** 2 for x in kept) / 4))
+    assert result.low <= result.mean <= result.high
+
+
+@pytest.mark.parametrize("values", [[], [NAN, NAN]])
+def test_nothing_defined_is_nan_not_zero(values: list[float]) -> None:
+    result = summarise(values, rng(), [NAN] * len(values))
+    assert (result.n, result.undefined) == (0, len(values))
+    assert result.sig_frac is not None
+    assert np.isnan([result.mean, result.std, result.low, result.high, result.sig_frac]).all()
+    assert summarise(values, rng()).sig_frac is None
+
+
+def test_one_value_has_no_interval_and_equal_values_an_empty_one() -> None:
+    one = summarise([0.5], rng())
+    assert (one.mean, one.std) == (0.5, 0.0)
+    assert math.isnan(one.low)
+    assert math.isnan(one.high)
+    assert bootstrap([0.5] * 10, rng()) == (0.5, 0.5)
+
+
+@pytest.mark.parametrize("level", [0.95, 0.5])
+def test_bootstrap_is_scipys_percentile_bootstrap(level: float) -> None:
+    values = rng().exponential(size=60)
+    theirs = stats.bootstrap(
+        (values,), np.mean, n_resamples=2000, confidence_level=level, method="percentile", random_state=rng()
+    ).confidence_interval
+    assert bootstrap(values, rng(), resamples=2000, level=level) == pytest.approx(theirs, abs=0.02)
+
+
+def test_bootstrap_in_pieces_is_the_bootstrap_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = rng().normal(size=30)
+    whole = bootstrap(values, rng(), resamples=100)
+    monkeypatch.setattr(statistics, "_CELLS", 70)
+    assert bootstrap(values, rng(), resamples=100) == pytest.approx(whole)
+    assert bootstrap(values, rng(), resamples=100) == bootstrap(values, rng(), resamples=100)
+
+
+def test_the_interval_holds_the_true_mean_about_as_often_as_it_says() -> None:
+    generator = rng()
+    intervals = [bootstrap(generator.normal(size=60), generator, resamples=200) for _ in range(300)]
+    assert 0.89 < np.mean([low < 0 < high for low, high in intervals]) < 0.99
+
+
+@pytest.mark.parametrize("q", [0.5, 0.9])
+def test_quantile_interval_has_the_binomial_coverage_it_promises(q: float) -> None:
+    """P(X_(r) <= x_q <= X_(s)) = P(r <= count below <= s - 1), computed from the ranks of the ends."""
+    values = rng().permutation(np.arange(1.0, 81.0))  # a value is its own rank
+    result = quantile(np.append(values, NAN), q)
+    assert result.value == pytest.approx(np.quantile(values, q))
+    r, s = int(result.low), int(result.high)
+    covered = sum(math.comb(80, k) * q**k * (1 - q) ** (80 - k) for k in range(r, s))
+    assert 0.95 <= covered < 0.985
+
+
+def test_quantile_of_too_few_values_has_no_ends() -> None:
+    assert quantile([3.0]).value == 3.0
+    assert math.isnan(quantile([3.0]).low)
+    assert math.isnan(quantile([NAN]).value)
+
+
+def test_spread_between_seeds() -> None:
+    spread = between_seeds([0.3, 0.4, 0.5])
+    assert spread.seeds == 3
+    assert [spread.mean, spread.std] == pytest.approx([0.4, 0.1])
+    assert spread.distance(0.65) == pytest.approx(-2.5)
+    assert math.isnan(between_seeds([0.3]).std)
+    assert math.isnan(between_seeds([0.3]).distance(0.3))
+    assert math.isnan(between_seeds([0.3, 0.3]).distance(0.4))
+    assert math.isnan(between_seeds([0.3, NAN]).mean)
+    with pytest.raises(ValueError, match="at least one seed"):
+        between_seeds([])
+
+
+def test_paired_comparison_is_the_share_of_all_sign_flips() -> None:
+    generator = rng()
+    first, second = generator.normal([[0.8], [0.0]], size=(2, 8))
+    difference = first - second
+    flips = [abs(np.dot(signs, difference)) for signs in product([-1, 1], repeat=8)]
+    expected = np.mean([f >= abs(difference.sum()) - 1e-9 for f in flips])
+    result = paired(np.append(first, NAN), np.append(second, 1.0), rng())
+    assert (result.n, result.undefined) == (8, 1)
+    assert result.difference == pytest.approx(difference.mean())
+    assert result.p == pytest.approx(expected)
+
+
+def test_paired_comparison_of_many_texts_is_near_the_t_test() -> None:
+    generator = rng()
+    first = generator.normal(size=400)
+    second = first + generator.normal(0.1, 1.0, size=400)
+    assert paired(first, second, rng()).p == pytest.approx(stats.ttest_rel(first, second).pvalue, abs=0.02)
+    assert math.isnan(paired([1.0], [2.0], rng()).p)
+    assert paired([NAN], [2.0], rng()).n == 0
+
+
+def test_false_discovery_by_hand() -> None:
+    adjusted = false_discovery([[0.01, NAN], [0.04, 0.03]])
+    np.testing.assert_allclose(adjusted, [[0.03, NAN], [0.04, 0.04]])
+    assert np.isnan(false_discovery([NAN])).all()
+
+
+def test_wrong_input_is_shown() -> None:
+    with pytest.raises(ValueError, match=r"given \(2, 2\)"):
+        summarise(np.zeros((2, 2)), rng())
+    with pytest.raises(ValueError, match=r"given \(2,\) and \(3,\)"):
+        summarise([1.0, 2.0], rng(), [0.1, 0.1, 0.1])
+    with pytest.raises(ValueError, match="1 of 2 values are undefined"):
+        bootstrap([1.0, NAN], rng())
+    with pytest.raises(ValueError, match=r"given \(1,\) and \(2,\)"):
+        paired([1.0], [1.0, 2.0], rng())
