@@ -1,0 +1,248 @@
+"""One example explained: the text, the prediction, and what each method says about every position.
+
+Scores belong to positions, never to word types: the same word twice has two scores. Everything is checked
+when it is made, so that what is shown, saved or tabulated is finite and belongs to its text.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from html import escape
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.colours import fragment
+from heedful.errors import Mistake, one_of
+from heedful.heatmap import checked, html, rich_text, strongest, top_words, visible
+from heedful.records import Kind, Words
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+Part = Literal["passage", "query"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """How far a method met its own axiom. A value that is not finite becomes None: undefined, and not ok."""
+
+    name: str  # "completeness gap", "conservation gap", "R²"
+    value: float | None
+    ok: bool
+    relative: float | None = None  # the gap as a share of what was to be explained
+    sentence: str | None = None  # what to do when it is not ok
+
+    def __post_init__(self) -> None:
+        for name in ("value", "relative"):
+            given = getattr(self, name)
+            defined = given is not None and math.isfinite(given)
+            object.__setattr__(self, name, float(given) if defined else None)
+        object.__setattr__(self, "ok", bool(self.ok) and self.value is not None)
+
+    def __str__(self) -> str:
+        value = "undefined" if self.value is None else f"{self.value:.3g}"
+        relative = "" if self.relative is None else f" ({self.relative:.2%})"
+        told = f": {self.sentence}" if self.sentence and not self.ok else ""
+        return f"{'✓' if self.ok else '✗ failed:'} {self.name} {value}{relative}{told}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Passes through the model for one example."""
+
+    forward: int = 0
+    backward: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attribution:
+    """The scores that one method gives to the positions of one example."""
+
+    method: str
+    kind: Kind
+    signed: bool  # False: scores are ≥ 0 and say nothing about direction
+    target: str  # the label whose score is explained
+    scores: Mapping[Part, NDArray[np.float64]]  # (length,) for each part that is explained
+    removal: str | None = None  # what "absent" means: "embedding set to 0", "token deleted", a baseline
+    check: Check | None = None
+    cost: Cost = field(default_factory=Cost)
+    options: Mapping[str, Any] = field(default_factory=dict)  # what the method was asked for, as JSON values
+
+    def __post_init__(self) -> None:
+        # through JSON once, so that what is loaded later equals what was made (tuples become lists)
+        options = json.dumps(dict(self.options), allow_nan=False, default=lambda array: array.tolist())
+        object.__setattr__(self, "options", json.loads(options))
+
+    def flat(self) -> NDArray[np.float64]:
+        """The scores of all its parts, passage before query."""
+        return np.concatenate([*self.scores.values()])
+
+    @property
+    def peak(self) -> float:
+        """The largest |score|: where the colours of a heatmap end."""
+        return float(np.abs(self.flat()).max())
+
+    def normalised(self) -> Attribution:
+        """Scores with Σ|score| = 1 over all parts; all zero stays all zero."""
+        peak = self.peak or 1.0  # by the peak first: the sum of huge scores would overflow
+        total = np.abs(self.flat() / peak).sum() or 1.0
+        return replace(self, scores={part: s / peak / total for part, s in self.scores.items()})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Explained:
+    """One example: its text, what the model predicted, and the attribution of each method."""
+
+    id: str
+    passage: Words
+    labels: tuple[str, ...]
+    probabilities: NDArray[np.float64]  # (labels,)
+    attributions: tuple[Attribution, ...]
+    query: Words | None = None
+    truth: str | None = None  # the true label, where known
+    word_index: Mapping[Part, Sequence[int]] = field(default_factory=dict)  # word of each sub-token, if split
+
+    def __post_init__(self) -> None:
+        index = {part: tuple(map(int, i)) for part, i in self.word_index.items()}
+        object.__setattr__(self, "word_index", index)
+        for part, words in self.parts.items():
+            _check_words(f"the {part} of example {self.id!r}", words, index.get(part))
+        p = np.array(self.probabilities, dtype=np.float64)
+        if p.shape != (len(self.labels),) or not (p >= 0).all() or not abs(p.sum() - 1) < 1e-3:
+            raise Mistake(f"example {self.id!r} needs {len(self.labels)} probabilities of sum 1, not {p}.")
+        p.flags.writeable = False
+        object.__setattr__(self, "probabilities", p)
+        keys = [(a.method, a.target) for a in self.attributions]
+        if not keys or len(set(keys)) < len(keys):
+            raise Mistake(
+                f"example {self.id!r} needs attributions of different method or target, not {keys}."
+            )
+        object.__setattr__(self, "attributions", tuple(map(self._checked, self.attributions)))
+
+    def _checked(self, a: Attribution) -> Attribution:
+        if a.target not in self.labels:
+            raise one_of("label", a.target, list(self.labels))
+        if not a.scores or not set(a.scores) <= set(self.parts):
+            raise Mistake(
+                f"{a.method} scores {[*a.scores]} of example {self.id!r}, which has {[*self.parts]}."
+            )
+        what = f"{a.method} on example {self.id!r}"
+        parts = {part: words for part, words in self.parts.items() if part in a.scores}
+        scores = {part: checked(words, a.scores[part], a.signed, what) for part, words in parts.items()}
+        return replace(a, scores=scores)
+
+    @property
+    def parts(self) -> dict[Part, Words]:
+        parts: dict[Part, Words] = {"passage": self.passage}
+        return parts if self.query is None else parts | {"query": self.query}
+
+    @property
+    def predicted(self) -> str:
+        return self.labels[int(self.probabilities.argmax())]
+
+    def attribution(self, method: str) -> Attribution:
+        """The attribution of a method (the first, where it explains several targets)."""
+        for a in self.attributions:
+            if a.method == method:
+                return a
+        raise one_of("method", method, [a.method for a in self.attributions])
+
+    def by_word(self) -> Explained:
+        """Scores of sub-tokens summed to words."""
+        first = {part: np.flatnonzero(np.diff(i, prepend=-1)) for part, i in self.word_index.items()}
+        parts = {p: _joined(words, first[p]) if p in first else words for p, words in self.parts.items()}
+
+        def summed(a: Attribution) -> Attribution:
+            return replace(
+                a, scores={p: np.add.reduceat(s, first[p]) if p in first else s for p, s in a.scores.items()}
+            )
+
+        attributions = tuple(map(summed, self.attributions))
+        return replace(self, **parts, attributions=attributions, word_index={})  # type: ignore[arg-type]
+
+    def _heading(self) -> list[str]:
+        likely = [f"{self.labels[i]} {self.probabilities[i]:.3f}" for i in strongest(self.probabilities, 5)]
+        truth = [] if self.truth is None else [f"true: {self.truth}"]
+        return [visible(text) for text in (*likely, *truth, self.id)]
+
+    def _unexplained(self) -> list[str]:
+        """The parts that no method scores: a reader needs them to understand the others."""
+        scored = {part for a in self.attributions for part in a.scores}
+        return [f"{part}: {visible(w.text, 2000)}" for part, w in self.parts.items() if part not in scored]
+
+    def html(self) -> str:
+        """This example as HTML, to be put inside `colours.fragment`."""
+        first, *rest = (f"<bdi>{escape(text)}</bdi>" for text in self._heading())
+        rows = [f'<div><b>{first}</b> <span class="hf-quiet">· {" · ".join(rest)}</span></div>']
+        rows += [f'<div class="hf-text" dir="auto">{escape(text)}</div>' for text in self._unexplained()]
+        for a in self.attributions:
+            about = escape(visible(", ".join(filter(None, (a.kind, f"for {a.target}", a.removal)))))
+            title = f'<b>{escape(visible(a.method))}</b> <span class="hf-quiet"><bdi>{about}</bdi></span>'
+            rows.append(f"<div>{title}</div>")
+            for part, scores in a.scores.items():
+                if self.query:
+                    rows.append(f'<div class="hf-quiet">{part}</div>')
+                label = visible(f"{a.method}, {a.kind} of the {part} for {a.target}")
+                rows.append(html(self.parts[part], scores, a.signed, label=label, peak=a.peak))
+            if a.check:
+                rows.append(f'<div class="hf-quiet">{escape(visible(str(a.check), 2000))}</div>')
+        return f'<div class="hf-example">{"".join(rows)}</div>'
+
+    def _repr_html_(self) -> str:
+        return fragment(self.html())
+
+    def __rich__(self) -> Group:
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        first, *rest = self._heading()
+        heading = Text(first, "bold").append("  " + "  ".join(rest), "not bold")
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(max_width=24)
+        grid.add_column(overflow="fold")
+        for a in self.attributions:
+            cell = Text()
+            for part, scores in a.scores.items():
+                cell += rich_text(self.parts[part], scores, a.signed, peak=a.peak)
+                named = f"{part}: " if self.query else ""
+                cell.append(f"\n{named}{top_words(self.parts[part], scores, a.signed)}\n", "dim")
+            if a.check:
+                cell.append(visible(str(a.check), 2000) + "\n", "dim" if a.check.ok else "bold")
+            target = None if a.target == self.predicted else f"for {a.target}"
+            about = visible("\n".join(filter(None, (a.kind, target, a.removal))))
+            grid.add_row(Text.assemble((visible(a.method), "bold"), ("\n" + about, "dim")), cell)
+        return Group(heading, *map(Text, self._unexplained()), Text(), grid)
+
+
+def _check_words(what: str, words: Words, index: Sequence[int] | None) -> None:
+    """The words are there, in the order of the text and inside it, and a file can hold them."""
+    n, offsets = len(words), np.asarray(words.offsets)
+    if n == 0:
+        raise Mistake(f"{what} has no words: there is nothing to explain.")
+    ordered = offsets.shape == (n, 2) and bool(
+        (offsets[:, 0] <= offsets[:, 1]).all()
+        and (np.diff(offsets[:, 0]) >= 0).all()
+        and offsets[0, 0] >= 0
+        and offsets[:, 1].max() <= len(words.text)
+    )
+    if not ordered:
+        raise Mistake(f"{what} needs a start and end inside the text for each of its {n} words, in order.")
+    try:
+        words.text.encode()
+    except UnicodeEncodeError as error:
+        raise Mistake(f"{what} is not valid Unicode: character {error.start} is half of a pair.") from None
+    if index is not None and (len(index) != n or index[0] < 0 or (np.diff(index) < 0).any()):
+        raise Mistake(f"{what} needs an ascending word index for each of its {n} sub-tokens.")
+
+
+def _joined(words: Words, first: NDArray[np.intp]) -> Words:
+    """Sub-tokens joined to words that begin at the positions `first`."""
+    start, end = words.offsets[first, 0], np.maximum.reduceat(words.offsets[:, 1], first)
+    forms = tuple(words.text[a:b] for a, b in zip(start, end, strict=True))
+    return Words(words.text, forms, np.stack([start, end], axis=1))

@@ -1,0 +1,195 @@
+"""Scores drawn over the text they belong to: as HTML and in the terminal.
+
+The strength of a colour is linear in |score|; the largest |score| of a drawing has the strongest. The
+original spacing is kept, markup is escaped, and characters that could reorder, hide or command anything are
+shown as visible signs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from heedful.colours import INK, LEVELS, Sign, colour, fragment
+from heedful.errors import Mistake
+from heedful.records import Words
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+Scores = NDArray[np.float64]
+
+LONGEST = 200  # characters of one word (or gap) that are drawn; the rest becomes an ellipsis
+_VISIBLE = (
+    {c: chr(0x2400 + c) for c in range(32) if chr(c) not in "\t\n"}
+    | {0x7F: "\u2421"}
+    # C1 controls command terminals, bidi embeddings and overrides reorder what follows, and lone surrogates
+    # cannot be written as UTF-8. Joiners and direction marks stay: emoji and real scripts need them.
+    | {
+        c: f"⟨{c:04X}⟩"
+        for c in (*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A), *range(0xD800, 0xE000))
+    }
+)
+
+
+def visible(text: str, longest: int = LONGEST) -> str:
+    """`text` with control characters as signs, and cut after `longest` characters."""
+    if len(text) > longest:
+        text = text[: longest - 1] + "…"
+    return text.translate(_VISIBLE)
+
+
+def checked(words: Words, scores: ArrayLike, signed: bool, what: str = "this heatmap") -> Scores:
+    """`scores` as a new read-only float64 array, one finite number for each position of `words`."""
+    array: Scores = np.array(scores, dtype=np.float64)
+    if array.shape != (len(words),):
+        raise Mistake(f"{what} has scores of shape {array.shape} for {len(words)} words: give one for each.")
+    if not np.isfinite(array).all():
+        bad = int(np.flatnonzero(~np.isfinite(array))[0])
+        raise Mistake(f"{what} has the score {array[bad]} at position {bad}: scores must be finite numbers.")
+    if not signed and (array < 0).any():
+        bad = int(np.flatnonzero(array < 0)[0])
+        raise Mistake(f"{what} has the score {array[bad]} at position {bad}, but is declared unsigned.")
+    array.flags.writeable = False
+    return array
+
+
+def number(score: float, signed: bool) -> str:
+    return f"{score:+.3g}" if signed else f"{score:.3g}"
+
+
+def strongest(scores: Scores, k: int) -> list[int]:
+    """The `k` positions with the largest |score|, earlier positions first among equals."""
+    return [int(i) for i in np.argsort(-np.abs(scores), kind="stable")[:k]]
+
+
+def top_words(words: Words, scores: Scores, signed: bool, k: int = 5) -> str:
+    """The strongest words with their numbers, for readers without colours and for screen readers.
+
+    A word that comes more than once is told with its position; zeros are not told.
+    """
+    count = Counter(map(words.surface, range(len(words))))
+    told = []
+    for i in filter(scores.item, strongest(scores, k)):
+        word = words.surface(i)
+        where = f" (at {i})" if count[word] > 1 else ""
+        one_line = visible(word, 40).replace("\n", "␊").replace("\t", "␉")
+        told.append(f"{one_line}{where} {number(scores[i], signed)}")
+    return " · ".join(told) or "all scores are 0"
+
+
+def _pieces(words: Words) -> Iterator[tuple[str, list[int]]]:
+    """The text cut into words, each with its positions, and gaps, with none.
+
+    Byte-level tokenizers give several positions to one character: these share a piece.
+    """
+    cursor, i = 0, 0
+    while i < len(words):
+        start, end = words.offsets[i]
+        positions = [i]
+        while (i := i + 1) < len(words) and words.offsets[i, 0] < end:
+            end = max(end, words.offsets[i, 1])
+            positions.append(i)
+        yield words.text[cursor:start], []
+        yield words.text[start:end] or "∅", positions  # a position without text still shows its score
+        cursor = end
+    yield words.text[cursor:], []
+
+
+def _drawn(
+    words: Words, scores: ArrayLike, signed: bool, peak: float | None
+) -> Iterator[tuple[str, Sign, int, str]]:
+    """For each piece: text, colour and level, and what hovering says (empty for gaps)."""
+    array = checked(words, scores, signed)
+    peak = peak if peak is not None else float(np.abs(array).max(initial=0.0))
+    for piece, positions in _pieces(words):
+        if not positions:
+            yield visible(piece), "u", 0, ""
+            continue
+        # in units of the peak, so that huge scores cannot overflow
+        score = sum(array[i] / peak for i in positions) if peak else 0.0
+        sign: Sign = "u" if not signed else "p" if score > 0 else "n"
+        notes = (f"position {i}: {number(array[i], signed)}" for i in positions)
+        yield visible(piece), sign, round(min(abs(score), 1.0) * LEVELS), "; ".join(notes)
+
+
+def html(words: Words, scores: ArrayLike, signed: bool, *, label: str = "", peak: float | None = None) -> str:
+    """One heatmap as a <div>, to be put inside `fragment`.
+
+    `label` is what a screen reader says before the strongest words; `peak` is the |score| of the strongest
+    colour (default: the largest here), for several heatmaps on one scale.
+    """
+    spans = []
+    for text, sign, level, note in _drawn(words, scores, signed, peak):
+        style = f' class="hf-{sign}{level}"' if level else ""
+        spans.append(f'<span{style} title="{note}">{escape(text)}</span>' if note else escape(text))
+    top = top_words(words, checked(words, scores, signed), signed)
+    spoken = escape(f"{label}: {top}" if label else top)
+    return f'<div class="hf-text" role="group" dir="auto" aria-label="{spoken}">{"".join(spans)}</div>'
+
+
+def rich_text(words: Words, scores: ArrayLike, signed: bool, *, peak: float | None = None) -> Text:
+    """One heatmap for the terminal; words near zero keep the terminal's own colours."""
+    from rich.style import Style
+    from rich.text import Text
+
+    drawn = Text()
+    for text, sign, level, _ in _drawn(words, scores, signed, peak):
+        shade = Style(color=INK["dark"], bgcolor=colour(sign, level, "dark"), underline=sign == "n")
+        drawn.append(text, shade if level else None)
+    return drawn
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pair:
+    """Two heatmaps of one text on one scale, with the change Δŷ (Jain & Wallace 2019, appendix C)."""
+
+    words: Words
+    first: Scores
+    second: Scores
+    delta: float
+    names: tuple[str, str] = ("original", "adversarial")
+    signed: bool = False
+
+    def __post_init__(self) -> None:
+        if not np.isfinite(self.delta):
+            raise Mistake(f"the change Δŷ of this pair is {self.delta}: it must be a finite number.")
+
+    def _halves(self) -> Iterator[tuple[str, Scores, float]]:
+        both = [checked(self.words, scores, self.signed) for scores in (self.first, self.second)]
+        peak = float(np.abs(both).max(initial=0.0))
+        return ((visible(name), scores, peak) for name, scores in zip(self.names, both, strict=True))
+
+    def html(self) -> str:
+        """One above the other, to be put inside `fragment`."""
+        halves = (
+            f'<div class="hf-quiet">{escape(name)}</div>'
+            + html(self.words, scores, self.signed, label=name, peak=peak)
+            for name, scores, peak in self._halves()
+        )
+        delta = f'<div class="hf-quiet">Δŷ = {self.delta:.4g}</div>'
+        return f'<div class="hf-example">{"".join(halves)}{delta}</div>'
+
+    def _repr_html_(self) -> str:
+        return fragment(self.html())
+
+    def __rich__(self) -> Table:
+        """Side by side, the strongest words with their numbers below."""
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, padding=(0, 2), caption=f"Δŷ = {self.delta:.4g}", caption_justify="left")
+        columns = []
+        for name, scores, peak in self._halves():
+            table.add_column(Text(name), ratio=1)
+            drawn = rich_text(self.words, scores, self.signed, peak=peak)
+            columns.append(drawn.append(f"\n\n{top_words(self.words, scores, self.signed)}"))
+        table.add_row(*columns)
+        return table
