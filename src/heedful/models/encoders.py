@@ -1,0 +1,160 @@
+"""Encoders: x (batch, length, dim) -> h (batch, length, hidden), one contextual state for each token.
+
+Padding never reaches a state: each encoder reads only where `present` is True, so a text gives the same
+states alone and in any batch. `summary` gives the one vector that stands for a whole text, used when the
+text is the query (question or hypothesis) of another (Jain & Wallace 2019, section 2: Q).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+class Encoder(nn.Module):
+    """The interface of all encoders."""
+
+    def forward(self, x: Tensor, present: Tensor) -> Tensor:
+        """x (batch, length, dim), present (batch, length) -> h (batch, length, hidden)."""
+        raise NotImplementedError
+
+    def summary(self, h: Tensor, present: Tensor) -> Tensor:
+        """The mean state over the tokens: (batch, hidden)."""
+        weight = present.unsqueeze(-1).to(h.dtype)  # (batch, length, 1)
+        return (h * weight).sum(1) / weight.sum(1).clamp(min=1)
+
+
+class _ReverseRows(torch.autograd.Function):
+    """Reorder (batch * length) rows by an involution, so that backward is the same cheap row copy."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, index: Tensor) -> Tensor:
+        ctx.save_for_backward(index)
+        return x.flatten(0, 1).index_select(0, index).view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        (index,) = ctx.saved_tensors
+        return reverse_rows(grads[0], index), None
+
+
+def reverse_rows(x: Tensor, index: Tensor) -> Tensor:
+    """Each text of x (batch, length, dim) turned around, its padding left where it is."""
+    turned: Tensor = _ReverseRows.apply(x, index)  # type: ignore[no-untyped-call]
+    return turned
+
+
+def reversal(present: Tensor) -> Tensor:
+    """The row numbers (batch * length,) that turn each text around: position t <-> length - 1 - t."""
+    batch, length = present.shape
+    t = torch.arange(length, device=present.device).expand(batch, length)  # (batch, length)
+    n = present.sum(1, keepdim=True)  # (batch, 1)
+    turned = torch.where(t < n, n - 1 - t, t)  # (batch, length)
+    return (turned + length * torch.arange(batch, device=present.device).unsqueeze(1)).flatten()
+
+
+class BiLSTM(Encoder):
+    """h_t = [forward LSTM; backward LSTM], hidden / 2 units each (128 per direction in the paper).
+
+    Two one-directional LSTMs on padded batches, the second reading each text turned around within its own
+    length: equal to a packed bidirectional LSTM, and free of the slow packed path.
+    """
+
+    def __init__(self, dim: int, hidden: int) -> None:
+        super().__init__()
+        self.forwards = nn.LSTM(dim, hidden // 2, batch_first=True)
+        self.backwards = nn.LSTM(dim, hidden // 2, batch_first=True)
+
+    def forward(self, x: Tensor, present: Tensor) -> Tensor:
+        index = reversal(present)  # (batch * length,)
+        forwards, _ = self.forwards(x)  # (batch, length, hidden / 2)
+        backwards, _ = self.backwards(reverse_rows(x, index))  # (batch, length, hidden / 2)
+        return torch.cat([forwards, reverse_rows(backwards, index)], dim=-1)
+
+    def summary(self, h: Tensor, present: Tensor) -> Tensor:
+        """The last state of each direction: forward at the last token, backward at the first."""
+        last = (present.sum(1) - 1).clamp(min=0)  # (batch,)
+        forwards, backwards = h.chunk(2, dim=-1)  # (batch, length, hidden / 2) each
+        at_last = forwards[torch.arange(len(h), device=h.device), last]  # (batch, hidden / 2)
+        return torch.cat([at_last, backwards[:, 0]], dim=-1)
+
+
+class CNN(Encoder):
+    """h_t = ReLU of convolutions of widths 1, 3, 5, 7 around t, hidden / 4 filters each (64 in the paper)."""
+
+    widths = (1, 3, 5, 7)
+
+    def __init__(self, dim: int, hidden: int) -> None:
+        super().__init__()
+        self.convolutions = nn.ModuleList(
+            nn.Conv1d(dim, hidden // len(self.widths), width, padding=width // 2) for width in self.widths
+        )
+
+    def forward(self, x: Tensor, present: Tensor) -> Tensor:
+        x = (x * present.unsqueeze(-1)).transpose(1, 2)  # (batch, dim, length): padding is the zero border
+        h = torch.cat([convolve(x) for convolve in self.convolutions], dim=1)  # (batch, hidden, length)
+        return F.relu(h).transpose(1, 2)
+
+
+class Average(Encoder):
+    """h_t = ReLU(W x_t + b): each state knows its own word only (footnote 4 of the paper)."""
+
+    def __init__(self, dim: int, hidden: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(dim, hidden)
+
+    def forward(self, x: Tensor, present: Tensor) -> Tensor:
+        return F.relu(self.linear(x))
+
+
+class Transformer(Encoder):
+    """A small self-attention encoder: W x_t + position, then pre-norm blocks (Vaswani et al. 2017)."""
+
+    def __init__(self, dim: int, hidden: int, layers: int = 2, heads: int = 4) -> None:
+        super().__init__()
+        self.linear = nn.Linear(dim, hidden)
+        self.blocks = nn.ModuleList(Block(hidden, heads) for _ in range(layers))
+        self.norm = nn.LayerNorm(hidden)
+
+    def forward(self, x: Tensor, present: Tensor) -> Tensor:
+        h = self.linear(x) + positions(x.shape[1], self.linear.out_features).to(x)  # (batch, length, hidden)
+        for block in self.blocks:
+            h = block(h, present)
+        normed: Tensor = self.norm(h)
+        return normed
+
+
+class Block(nn.Module):
+    """h + SelfAttention(norm h), then h + MLP(norm h)."""
+
+    def __init__(self, hidden: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm_attention = nn.LayerNorm(hidden)
+        self.project_in = nn.Linear(hidden, 3 * hidden)
+        self.project_out = nn.Linear(hidden, hidden)
+        self.norm_mlp = nn.LayerNorm(hidden)
+        self.mlp = nn.Sequential(nn.Linear(hidden, 2 * hidden), nn.GELU(), nn.Linear(2 * hidden, hidden))
+
+    def forward(self, h: Tensor, present: Tensor) -> Tensor:
+        batch, length, hidden = h.shape
+        qkv = self.project_in(self.norm_attention(h)).view(batch, length, 3, self.heads, -1)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4)  # (batch, heads, length, hidden / heads) each
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=present[:, None, None, :])
+        h = h + self.project_out(mixed.transpose(1, 2).reshape(batch, length, hidden))
+        deeper: Tensor = h + self.mlp(self.norm_mlp(h))
+        return deeper
+
+
+def positions(length: int, hidden: int) -> Tensor:
+    """Sinusoidal position encodings (length, hidden)."""
+    t = torch.arange(length).unsqueeze(1)  # (length, 1)
+    rate = torch.exp(torch.arange(0, hidden, 2) * (-math.log(10000.0) / hidden))  # (hidden / 2,)
+    encoding = torch.zeros(length, hidden)
+    encoding[:, 0::2] = torch.sin(t * rate)
+    encoding[:, 1::2] = torch.cos(t * rate[: hidden // 2])
+    return encoding

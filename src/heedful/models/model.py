@@ -1,0 +1,81 @@
+"""A trained model with what it needs to read text: network, vocabulary, tokenizer and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from heedful.config import RunConfig
+from heedful.data.batching import Encoded, Ints, encode
+from heedful.data.tokenise import tokenizer
+from heedful.data.vocabulary import Vocabulary
+from heedful.errors import Mistake, one_of
+from heedful.models.classifier import AttentiveClassifier
+from heedful.models.training import TOKEN_BUDGET, predict
+from heedful.records import Batch, Example, Task, TokenizerName
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What `heedful.load` returns. `network` has the four steps; the rest turns text into its batches."""
+
+    name: str
+    network: AttentiveClassifier
+    vocabulary: Vocabulary
+    labels: tuple[str, ...]
+    task: Task
+    tokenizer: TokenizerName
+    config: RunConfig
+
+    def __post_init__(self) -> None:
+        for name, parameter in self.network.named_parameters():
+            if not torch.isfinite(parameter).all():
+                raise Mistake(
+                    f"{self.name}: the weights {name!r} hold numbers that are not finite; train it again."
+                )
+
+    def examples(self, texts: Sequence[str], queries: Sequence[str] | None = None) -> tuple[Example, ...]:
+        """Texts (and, for QA and NLI, a query for each) as examples."""
+        if self.network.has_query and queries is None:
+            asked = "a question" if self.task == "qa" else "a hypothesis"
+            raise Mistake(f"{self.name} is a {self.task} model: give {asked} for each text (--query).")
+        if not self.network.has_query and queries is not None:
+            raise Mistake(f"{self.name} reads one text at a time: it has no use for a query.")
+        if queries is not None and len(queries) != len(texts):
+            raise Mistake(f"{len(texts)} texts were given, and {len(queries)} queries: give one for each.")
+        split = tokenizer(self.tokenizer)
+        made = []
+        for i, text in enumerate(texts):
+            query = None if queries is None else split(queries[i])
+            example = Example(id=f"text {i + 1}", passage=split(text), query=query)
+            if not len(example.passage) or (query is not None and not len(query)):
+                raise Mistake(
+                    f"text {i + 1} has no words: {text!r}" + ("" if query is None else f", {queries}") + "."
+                )
+            made.append(example)
+        return tuple(made)
+
+    def encode(self, examples: Sequence[Example]) -> Encoded:
+        return encode(examples, self.vocabulary, len(self.labels))
+
+    def batches(
+        self, examples: Sequence[Example], token_budget: int = TOKEN_BUDGET
+    ) -> Iterator[tuple[Ints, Batch]]:
+        """All examples in batches of like length, for inference: (indices, batch)."""
+        return self.encode(examples).batches(512, token_budget=token_budget)
+
+    def predict(self, texts: Sequence[str], queries: Sequence[str] | None = None) -> NDArray[np.float64]:
+        """Probabilities (texts, labels)."""
+        return predict(self.network, self.encode(self.examples(texts, queries)))
+
+    def label_index(self, target: str | int) -> int:
+        """A label by name or number; a wrong one lists the right ones."""
+        if isinstance(target, str) and target in self.labels:
+            return self.labels.index(target)
+        if not isinstance(target, bool) and str(target).isdecimal() and int(target) < len(self.labels):
+            return int(target)
+        raise one_of("label", str(target), list(self.labels))

@@ -1,0 +1,188 @@
+"""Fit a classifier as Jain & Wallace did: Adam with amsgrad, the best epoch on dev is kept.
+
+`fit` is a generator: it trains one epoch, yields what happened, and touches no file, so whoever calls it
+decides about progress bars, checkpoints and when to stop. Randomness comes from (seed, epoch) alone, so a
+run that is resumed after any epoch ends with the same bits as one that never stopped.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from heedful.config import TrainingConfig
+from heedful.data.batching import Encoded
+from heedful.measure.performance import performance
+from heedful.models.classifier import AttentiveClassifier, Output
+
+Weights = dict[str, Tensor]
+TOKEN_BUDGET = 2**14  # tokens of a batch when only predictions are wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """What one epoch brought."""
+
+    epoch: int  # from 1
+    loss: float  # mean over the training examples, class weights included
+    dev: dict[str, float]  # every score of measure.performance
+    score: float  # the one that decides
+    best: bool  # better than every epoch before
+    seconds: float
+
+
+@dataclass
+class State:
+    """Where training stands after an epoch: all that is needed to go on, or to stop with the best."""
+
+    history: list[Epoch] = field(default_factory=list)
+    weights: Weights = field(default_factory=dict)  # after the last epoch
+    best: Weights = field(default_factory=dict)  # after the best epoch
+    optimiser: Weights = field(default_factory=dict)  # "<parameter>/<exp_avg | ...>"
+
+    @property
+    def best_score(self) -> float:
+        return max((epoch.score for epoch in self.history), default=-float("inf"))
+
+
+def fit(
+    model: AttentiveClassifier,
+    train: Encoded,
+    dev: Encoded,
+    config: TrainingConfig,
+    seed: int,
+    state: State | None = None,
+    on_step: Callable[[int, float], None] = lambda examples, loss: None,
+) -> Iterator[State]:
+    """Train `model` in place and yield the state after each epoch; it ends with the best weights.
+
+    Stops before `config.epochs` when nothing can improve: the dev score is perfect, or `config.patience`
+    epochs brought nothing better.
+    """
+    metric = config.metric or ("roc_auc" if model.n_labels == 2 and not model.has_query else "accuracy")
+    loss_of = loss_function(model, train, config)
+    optimiser = make_optimiser(model, config)
+    state = state or State()
+    if state.history:
+        model.load_state_dict(state.weights)
+        restore(optimiser, model, state.optimiser)
+    while not finished(state, config):
+        number = len(state.history) + 1
+        began = time.perf_counter()
+        total = 0.0
+        model.train()
+        rng = np.random.default_rng([seed, number])
+        for indices, batch in train.batches(config.batch_size, rng):
+            optimiser.zero_grad()
+            loss = loss_of(model(batch), batch.labels)
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+            total += loss.item()
+            on_step(len(indices), loss.item() / len(indices))
+        model.eval()
+        assert dev.labels is not None
+        scores = performance(dev.labels, predict(model, dev))
+        better = scores[metric] > state.best_score
+        epoch = Epoch(number, total / len(train), scores, scores[metric], better, time.perf_counter() - began)
+        weights = copy(model.state_dict())
+        state = State(
+            history=[*state.history, epoch],
+            weights=weights,
+            best=weights if better or not state.best else state.best,
+            optimiser=snapshot(optimiser, model),
+        )
+        yield state
+    model.load_state_dict(state.best)
+    model.eval()
+
+
+def finished(state: State, config: TrainingConfig) -> bool:
+    """No epoch is left, or none that is left could be better (the earliest of equal epochs is kept)."""
+    if len(state.history) >= config.epochs or state.best_score >= 1.0:
+        return True
+    since = next((i for i, epoch in enumerate(reversed(state.history)) if epoch.best), 0)
+    return config.patience is not None and since >= config.patience
+
+
+def predict(model: AttentiveClassifier, encoded: Encoded) -> NDArray[np.float64]:
+    """Probabilities (examples, labels), in the order of the examples."""
+    result = np.empty((len(encoded), model.n_labels))
+    with torch.inference_mode():
+        for indices, batch in encoded.batches(512, token_budget=TOKEN_BUDGET):
+            result[indices] = model(batch).probabilities.double().numpy()
+    return result
+
+
+def loss_function(
+    model: AttentiveClassifier, train: Encoded, config: TrainingConfig
+) -> Callable[[Output, Tensor | None], Tensor]:
+    """Cross-entropy summed over the batch, as in the authors' code.
+
+    Two labels: positives weigh N / N+ - 1, so both classes weigh the same. More: each N / (labels N_c).
+    Questions and inferences (a query) are not weighted.
+    """
+    assert train.labels is not None, "training needs labels"
+    counts = torch.from_numpy(np.bincount(train.labels, minlength=model.n_labels)).float().clamp(min=1)
+    weighted = config.class_weights and not model.has_query
+    if model.n_labels == 2 and not model.has_query:
+        positive = counts[0] / counts[1] if weighted else None  # N / N+ - 1
+
+        def binary(output: Output, labels: Tensor | None) -> Tensor:
+            assert labels is not None
+            target = labels.to(output.logits.dtype).unsqueeze(-1)  # (batch, 1)
+            return F.binary_cross_entropy_with_logits(
+                output.logits, target, pos_weight=positive, reduction="sum"
+            )
+
+        return binary
+    weight = counts.sum() / (model.n_labels * counts) if weighted else None  # (labels,)
+
+    def several(output: Output, labels: Tensor | None) -> Tensor:
+        assert labels is not None
+        return F.cross_entropy(output.logits, labels, weight=weight, reduction="sum")
+
+    return several
+
+
+def make_optimiser(model: AttentiveClassifier, config: TrainingConfig) -> torch.optim.Adam:
+    """Adam with amsgrad, fused: one pass over the weights. Attention has no weight decay, as published.
+
+    Unfused Adam makes a dozen passes over the embedding table, which costs more than the gradient itself.
+    """
+    model.embedding.weight.requires_grad_(config.train_embeddings)
+    attention = list(model.attention.parameters())
+    held = {id(parameter) for parameter in attention}
+    rest = [p for p in model.parameters() if p.requires_grad and id(p) not in held]
+    groups = [{"params": rest, "weight_decay": config.weight_decay}]
+    if attention:
+        groups.append({"params": attention, "weight_decay": 0.0})
+    return torch.optim.Adam(groups, lr=config.learning_rate, amsgrad=True, fused=True)
+
+
+def copy(weights: Weights) -> Weights:
+    return {name: tensor.detach().clone() for name, tensor in weights.items()}
+
+
+def snapshot(optimiser: torch.optim.Adam, model: AttentiveClassifier) -> Weights:
+    """The optimiser's memory by parameter name."""
+    return copy(
+        {
+            f"{name}/{key}": tensor
+            for name, parameter in model.named_parameters()
+            for key, tensor in optimiser.state.get(parameter, {}).items()
+        }
+    )
+
+
+def restore(optimiser: torch.optim.Adam, model: AttentiveClassifier, memory: Weights) -> None:
+    parameters = dict(model.named_parameters())
+    for key, tensor in copy(memory).items():
+        name, what = key.rsplit("/", 1)
+        optimiser.state[parameters[name]][what] = tensor

@@ -1,0 +1,154 @@
+"""Training: the loss of the paper, the best epoch, bitwise repetition, and going on after a stop."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from heedful.config import ModelConfig, TrainingConfig
+from heedful.data.batching import Encoded, Texts
+from heedful.models import build
+from heedful.models.classifier import AttentiveClassifier, Output
+from heedful.models.training import Epoch, State, finished, fit, loss_function, make_optimiser, predict
+from zoo import network
+
+
+def encoded(n: int, seed: int = 0, n_labels: int = 2, has_query: bool = False) -> Encoded:
+    """Texts whose label is told by one word: 10 + label."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, n_labels, n)
+
+    def texts(cue: bool) -> Texts:
+        lengths = rng.integers(4, 9, n)
+        flat = []
+        for length, label in zip(lengths, labels, strict=True):
+            words = rng.integers(20, 40, length - 2)
+            if cue:
+                words[rng.integers(len(words))] = 10 + label
+            flat += [2, *words.tolist(), 3]
+        return Texts(np.array(flat), lengths, np.cumsum(lengths) - lengths)
+
+    return Encoded(texts(True), texts(False) if has_query else None, None, labels)
+
+
+def small(seed: int = 0, n_labels: int = 2, has_query: bool = False) -> AttentiveClassifier:
+    return build(ModelConfig(embedding_dim=8, hidden_dim=8), 40, n_labels, has_query, seed)
+
+
+CONFIG = TrainingConfig(epochs=4, batch_size=16, learning_rate=0.01)
+
+
+@pytest.mark.parametrize(("n_labels", "has_query"), [(2, False), (3, False), (2, True), (3, True)])
+def test_it_learns(n_labels: int, has_query: bool) -> None:
+    model = small(n_labels=n_labels, has_query=has_query)
+    train, dev, test = (encoded(n, s, n_labels, has_query) for s, n in enumerate((300, 60, 100)))
+    *_, last = fit(model, train, dev, CONFIG, seed=0)
+    assert test.labels is not None
+    assert (predict(model, test).argmax(1) == test.labels).mean() > 0.95
+    assert last.history[0].loss > last.history[-1].loss
+
+
+def test_two_runs_with_one_seed_are_bitwise_equal_and_with_another_are_not() -> None:
+    def weights(seed: int) -> dict[str, torch.Tensor]:
+        model = small(seed)
+        list(fit(model, encoded(100), encoded(40, 1), CONFIG, seed))
+        return model.state_dict()
+
+    one, two, other = weights(0), weights(0), weights(1)
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    assert not all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.parametrize("stop", [1, 2, 3])
+def test_a_stopped_training_goes_on_to_the_same_bits(stop: int) -> None:
+    train, dev = encoded(100), encoded(40, 1)
+    whole, first, second = small(), small(), small(seed=5)
+    config = CONFIG.model_copy(update={"learning_rate": 1e-3})
+    states = list(fit(whole, train, dev, config, seed=0))
+    for state in fit(first, train, dev, config, seed=0):
+        if len(state.history) == stop:
+            break
+    *_, resumed = fit(second, train, dev, config, seed=0, state=state)
+    assert [e.loss for e in resumed.history] == [e.loss for e in states[-1].history]
+    for name, tensor in whole.state_dict().items():
+        assert torch.equal(tensor, second.state_dict()[name])
+
+
+def test_the_model_ends_with_its_best_epoch() -> None:
+    model, dev = small(), encoded(40, 1)
+    *_, last = fit(model, encoded(100), dev, CONFIG, seed=0)
+    best = max(last.history, key=lambda epoch: epoch.score)
+    assert best.best
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(tensor, last.best[name])
+
+
+def test_training_stops_when_nothing_can_improve() -> None:
+    def state(scores: list[float]) -> State:
+        best = -1.0
+        epochs = []
+        for i, score in enumerate(scores):
+            epochs.append(Epoch(i + 1, 1.0, {}, score, score > best, 0.0))
+            best = max(best, score)
+        return State(epochs)
+
+    config = TrainingConfig(epochs=5, patience=2)
+    assert not finished(state([]), config)
+    assert finished(state([1.0]), config)
+    assert not finished(state([0.5, 0.4]), config)
+    assert finished(state([0.5, 0.4, 0.5]), config)
+    assert finished(state([0.1, 0.2, 0.3, 0.4, 0.5]), config)
+
+
+def test_the_loss_weighs_both_classes_the_same() -> None:
+    model, train = small(), encoded(90)
+    assert train.labels is not None
+    train.labels[:] = np.arange(90) % 3 == 0  # 60 negatives, 30 positives
+    z, y = torch.tensor([[0.3], [-1.0], [2.0]]), torch.tensor([1, 0, 0])
+    blank = torch.zeros(0)
+    loss = loss_function(model, train, CONFIG)(Output(blank, blank, blank, z), y)
+    p = z.sigmoid()[:, 0]
+    expected = -(2.0 * p[0].log() + (1 - p[1]).log() + (1 - p[2]).log())  # N / N+ - 1 = 2
+    torch.testing.assert_close(loss, expected)
+    unweighted = loss_function(model, train, CONFIG.model_copy(update={"class_weights": False}))
+    torch.testing.assert_close(
+        unweighted(Output(blank, blank, blank, z), y), F.binary_cross_entropy(p, y.float(), reduction="sum")
+    )
+
+
+def test_several_classes_are_weighted_by_rarity_and_questions_not() -> None:
+    train = encoded(60, n_labels=3)
+    assert train.labels is not None
+    train.labels[:] = [0] * 30 + [1] * 20 + [2] * 10
+    logits, y = torch.randn(4, 3), torch.tensor([0, 1, 2, 2])
+    blank = torch.zeros(0)
+    output = Output(blank, blank, blank, logits)
+    each = F.cross_entropy(logits, y, reduction="none")
+    weights = torch.tensor([60 / 90, 1.0, 2.0])
+    loss = loss_function(small(n_labels=3), train, CONFIG)(output, y)
+    torch.testing.assert_close(loss, (weights[y] * each).sum())
+    asked = loss_function(small(n_labels=3, has_query=True), train, CONFIG)(output, y)
+    torch.testing.assert_close(asked, each.sum())
+
+
+def test_attention_has_no_weight_decay_and_frozen_embeddings_stay() -> None:
+    model = small()
+    adam = make_optimiser(model, TrainingConfig())
+    decay = {id(p): group["weight_decay"] for group in adam.param_groups for p in group["params"]}
+    assert {decay[id(p)] for p in model.attention.parameters()} == {0.0}
+    assert {decay[id(p)] for p in model.encoder.parameters()} == {1e-5}
+    before = model.embedding.weight.detach().clone()
+    list(fit(model, encoded(40), encoded(20, 1), CONFIG.model_copy(update={"train_embeddings": False}), 0))
+    assert torch.equal(before, model.embedding.weight)
+
+
+def test_padding_stays_zero() -> None:
+    model = small()
+    list(fit(model, encoded(40), encoded(20, 1), CONFIG, 0))
+    assert model.embedding.weight[0].eq(0).all()
+
+
+def test_the_uniform_model_has_nothing_to_learn_in_its_attention() -> None:
+    assert len(make_optimiser(network(attention="uniform").float(), TrainingConfig()).param_groups) == 1

@@ -1,0 +1,73 @@
+"""Small random models and batches of every kind, for tests that must hold for all of them."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Literal, get_args
+
+import torch
+
+from heedful.config import AttentionName, EncoderName, ModelConfig
+from heedful.data.vocabulary import END, PAD, START
+from heedful.models import build
+from heedful.models.classifier import AttentiveClassifier
+from heedful.records import Batch, Tokens
+
+TaskName = Literal["binary", "several", "qa", "nli"]
+ENCODER_NAMES: tuple[EncoderName, ...] = get_args(EncoderName)
+ATTENTION_NAMES: tuple[AttentionName, ...] = get_args(AttentionName)
+TASK_NAMES: tuple[TaskName, ...] = get_args(TaskName)
+KINDS = tuple(product(ENCODER_NAMES, ATTENTION_NAMES, TASK_NAMES))
+N_WORDS = 50
+N_LABELS: dict[TaskName, int] = {"binary": 2, "several": 4, "qa": 5, "nli": 3}
+
+
+def network(
+    encoder: EncoderName = "bilstm",
+    attention: AttentionName = "additive",
+    task: TaskName = "binary",
+    seed: int = 0,
+) -> AttentiveClassifier:
+    config = ModelConfig(encoder=encoder, attention=attention, embedding_dim=6, hidden_dim=8)
+    has_query = task in ("qa", "nli")
+    return build(config, N_WORDS, N_LABELS[task], has_query, seed).double().eval()
+
+
+def tokens(lengths: list[int], seed: int = 0) -> Tokens:
+    """Texts of so many words, each between its markers, padded to the longest."""
+    generator = torch.Generator().manual_seed(seed)
+    n = torch.tensor(lengths).unsqueeze(1) + 2  # (batch, 1)
+    place = torch.arange(int(n.max()))  # (length,)
+    present = place < n  # (batch, length)
+    mask = (place > 0) & (place < n - 1)
+    ids = torch.randint(4, N_WORDS, present.shape, generator=generator)
+    ids = ids.masked_fill(place == n - 1, END).masked_fill(place == 0, START).masked_fill(~present, PAD)
+    return Tokens(ids, present, mask)
+
+
+def batch(lengths: list[int], task: TaskName = "binary", seed: int = 0) -> Batch:
+    generator = torch.Generator().manual_seed(seed + 1)
+    labels = torch.randint(0, N_LABELS[task], (len(lengths),), generator=generator)
+    if task not in ("qa", "nli"):
+        return Batch(tokens(lengths, seed), labels=labels)
+    query = tokens([1 + (7 * n + seed) % 4 for n in lengths], seed + 2)
+    candidates = None
+    if task == "qa":
+        candidates = torch.rand((len(lengths), N_LABELS[task]), generator=generator) < 0.7
+        candidates[torch.arange(len(lengths)), labels] = True
+    return Batch(tokens(lengths, seed), query, candidates, labels)
+
+
+def row(whole: Batch, i: int) -> Batch:
+    """Text i of a batch, alone and without padding."""
+    return Batch(
+        _row(whole.passage, i),
+        None if whole.query is None else _row(whole.query, i),
+        None if whole.candidates is None else whole.candidates[i : i + 1],
+        None if whole.labels is None else whole.labels[i : i + 1],
+    )
+
+
+def _row(texts: Tokens, i: int) -> Tokens:
+    n = int(texts.present[i].sum())
+    return Tokens(texts.ids[i : i + 1, :n], texts.present[i : i + 1, :n], texts.mask[i : i + 1, :n])
