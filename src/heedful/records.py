@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Task = Literal["classification", "qa", "nli"]
 Split = Literal["train", "dev", "test"]
-TokenizerName = Literal["spacy", "whitespace"]
+TokenizerName = Literal["spacy", "whitespace", "words"]
 Kind = Literal["attention", "sensitivity", "saliency", "control"]  # Bastings & Filippova 2020, section 3.1
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 

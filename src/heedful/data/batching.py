@@ -1,0 +1,180 @@
+"""Examples as padded tensors: `<s> words </s>`, texts of like length together.
+
+`encode` looks every word up once; `Encoded.batches` can then be called for every epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from heedful.data.vocabulary import END, PAD, START, Vocabulary
+from heedful.errors import Mistake
+from heedful.records import Batch, Example, Tokens, Words
+
+Ints = NDArray[np.int64]
+POOL = 100  # batches that are sorted by length together when shuffled: long enough for little padding
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Texts:
+    """Ids of many texts, markers included, one after the other: text i is `flat[ends[i-1]:ends[i]]`."""
+
+    flat: Ints  # (all tokens,)
+    lengths: Ints  # (texts,)
+    begins: Ints  # (texts,)
+
+    @classmethod
+    def encode(cls, texts: Sequence[Words], vocabulary: Vocabulary) -> Texts:
+        flat: list[int] = []
+        for text in texts:
+            flat += (START, *vocabulary.ids(text), END)
+        lengths = np.array([len(text) + 2 for text in texts], dtype=np.int64)
+        return cls(np.array(flat, dtype=np.int64), lengths, np.cumsum(lengths) - lengths)
+
+    def tokens(self, indices: Ints) -> Tokens:
+        """The chosen texts, padded to the longest of them."""
+        lengths = self.lengths[indices]  # (batch,)
+        place = np.arange(lengths.max(initial=0))  # (length,)
+        present = place < lengths[:, None]  # (batch, length)
+        at = self.begins[indices][:, None] + place  # (batch, length) into `flat`
+        ids = np.where(present, self.flat.take(at, mode="clip"), PAD)  # (batch, length)
+        mask = (place > 0) & (place < lengths[:, None] - 1)  # (batch, length) neither marker
+        return Tokens(torch.from_numpy(ids), torch.from_numpy(present), torch.from_numpy(mask))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoded:
+    """Examples whose words have been looked up, ready to be cut into batches again and again."""
+
+    passages: Texts
+    queries: Texts | None
+    candidates: NDArray[np.bool_] | None  # (examples, classes)
+    labels: Ints | None  # (examples,)
+
+    def __len__(self) -> int:
+        return len(self.passages.lengths)
+
+    @property
+    def lengths(self) -> Ints:
+        """Tokens that an example takes: passage, query and their markers."""
+        return self.passages.lengths if self.queries is None else self.passages.lengths + self.queries.lengths
+
+    def batch(self, indices: Ints | Sequence[int]) -> Batch:
+        """The chosen examples, in that order."""
+        chosen = np.asarray(indices, dtype=np.int64)
+        return Batch(
+            passage=self.passages.tokens(chosen),
+            query=None if self.queries is None else self.queries.tokens(chosen),
+            candidates=None if self.candidates is None else torch.from_numpy(self.candidates[chosen]),
+            labels=None if self.labels is None else torch.from_numpy(self.labels[chosen]),
+        )
+
+    def batches(
+        self, batch_size: int, rng: np.random.Generator | None = None, token_budget: int | None = None
+    ) -> Iterator[tuple[Ints, Batch]]:
+        """See `batches`."""
+        for indices in cut(self.lengths, batch_size, rng, token_budget):
+            yield indices, self.batch(indices)
+
+
+def encode(examples: Sequence[Example], vocabulary: Vocabulary, n_labels: int) -> Encoded:
+    """Look up the words of all examples, once."""
+    _check(examples, n_labels)
+    queries = [example.query for example in examples if example.query is not None]
+    labels = [example.label for example in examples if example.label is not None]
+    return Encoded(
+        passages=Texts.encode([example.passage for example in examples], vocabulary),
+        queries=Texts.encode(queries, vocabulary) if queries else None,
+        candidates=_candidates(examples, n_labels),
+        labels=np.array(labels, dtype=np.int64) if len(labels) == len(examples) else None,
+    )
+
+
+def collate(examples: Sequence[Example], vocabulary: Vocabulary, n_labels: int) -> Batch:
+    """The examples as one batch, in their order. Labels are None if any example has none."""
+    return encode(examples, vocabulary, n_labels).batch(range(len(examples)))
+
+
+def batches(
+    examples: Sequence[Example],
+    vocabulary: Vocabulary,
+    n_labels: int,
+    batch_size: int,
+    rng: np.random.Generator | None = None,
+    token_budget: int | None = None,
+) -> Iterator[tuple[Ints, Batch]]:
+    """Every example once, in batches of like length, each with the indices of its examples.
+
+    With `rng` both the batches and their order are shuffled; without it they come in order of length.
+    With `token_budget` a batch has at most that many tokens, padding included (or one example).
+    """
+    return encode(examples, vocabulary, n_labels).batches(batch_size, rng, token_budget)
+
+
+def cut(
+    lengths: Ints, batch_size: int, rng: np.random.Generator | None = None, token_budget: int | None = None
+) -> list[Ints]:
+    """Indices of the examples of each batch.
+
+    Shuffled batches are cut from pools of `POOL` batches sorted by length: chance decides which texts
+    meet, and padding stays small.
+    """
+    if batch_size < 1:
+        raise Mistake(f"the batch size must be at least 1, not {batch_size}.")
+    n = len(lengths)
+    if rng is None:
+        return _slices(np.argsort(lengths, kind="stable"), lengths, batch_size, token_budget)
+    order = rng.permutation(n)
+    pools = [order[start : start + POOL * batch_size] for start in range(0, n, POOL * batch_size)]
+    cuts = [
+        piece
+        for pool in pools
+        for piece in _slices(
+            pool[np.argsort(lengths[pool], kind="stable")], lengths, batch_size, token_budget
+        )
+    ]
+    return [cuts[i] for i in rng.permutation(len(cuts))]
+
+
+def _slices(order: Ints, lengths: Ints, batch_size: int, token_budget: int | None) -> list[Ints]:
+    """Cut an order of rising length into batches."""
+    if token_budget is None:
+        return [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+    starts = [0] if len(order) else []
+    for i in range(len(order)):
+        size = i - starts[-1] + 1
+        if size > 1 and (size > batch_size or size * lengths[order[i]] > token_budget):
+            starts.append(i)
+    return [order[start:end] for start, end in pairwise([*starts, len(order)])]
+
+
+def _check(examples: Sequence[Example], n_labels: int) -> None:
+    """What no model could read: texts without words, labels that do not exist, a query here but not there."""
+    for example in examples:
+        if len(example.passage) == 0:
+            raise Mistake(f"{example.id} has no words.")
+        if example.query is not None and len(example.query) == 0:
+            raise Mistake(f"{example.id} has no words in its query.")
+        if (example.query is None) != (examples[0].query is None):
+            raise Mistake(
+                f"{example.id} and {examples[0].id} differ: either all examples have a query or none."
+            )
+        for label in (example.label, *(example.candidates or ())):
+            if label is not None and not 0 <= label < n_labels:
+                raise Mistake(f"{example.id} has label {label}, but the labels are 0 to {n_labels - 1}.")
+
+
+def _candidates(examples: Sequence[Example], n_labels: int) -> NDArray[np.bool_] | None:
+    """Which labels can be answers, (examples, classes); None when every label always can."""
+    if all(example.candidates is None for example in examples):
+        return None
+    allowed = np.zeros((len(examples), n_labels), dtype=np.bool_)
+    for row, example in zip(allowed, examples, strict=True):
+        row[slice(None) if example.candidates is None else list(example.candidates)] = True
+    return allowed

@@ -1,0 +1,61 @@
+"""Where data is looked for: --data-dir, then HEEDFUL_DATA, then the user's data folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from heedful.data.readers import ORIGINALS
+from heedful.data.readers.simple import split_files
+from heedful.errors import Mistake
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A corpus on disk: in the simple form, or as its original distribution."""
+
+    folder: Path
+    form: Literal["simple", "original"]
+
+
+def user_folder() -> Path:
+    base = os.environ.get("XDG_DATA_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "share") / "heedful"
+
+
+def data_dirs(first: Sequence[Path] = ()) -> list[Path]:
+    """All folders to look in, in order. One that was asked for and is not there is a mistake."""
+    for path in first:
+        if not path.is_dir():
+            raise Mistake(f"--data-dir {path} is not a folder.")
+    from_environment = os.environ.get("HEEDFUL_DATA")
+    folders = [*first]
+    if from_environment:
+        folder = Path(from_environment).expanduser()
+        if not folder.is_dir():
+            raise Mistake(f"HEEDFUL_DATA is {from_environment}, which is not a folder.")
+        folders.append(folder)
+    return [*folders, user_folder()]
+
+
+def find(name: str, folders: Sequence[Path]) -> Found | None:
+    """The first place that has the corpus, the simple form before the original in each folder."""
+    original = ORIGINALS.get(name)
+    for folder in folders:
+        own = folder / name
+        if own.is_dir() and split_files(own):
+            return Found(own, "simple")
+        if original is not None:
+            inside = original.find(own) or original.find(folder, exactly_named=True)
+            if inside is not None:
+                return Found(inside, "original")
+    return None
+
+
+def others(folders: Sequence[Path]) -> list[str]:
+    """Names of all folders in the simple form, known to us or not."""
+    names = {path.name for folder in folders if folder.is_dir() for path in folder.iterdir() if path.is_dir()}
+    return sorted(name for name in names if (found := find(name, folders)) and found.form == "simple")

@@ -1,0 +1,223 @@
+"""One's own data: CSV, TSV, JSONL and Parquet files, plain or gzipped.
+
+Columns are chosen by name. Without a choice, `text` and `label` are taken, or the one column with a
+usual name for such a thing; where several could be meant we ask.
+
+The evidence column holds, as JSON (or as a list, where the format has lists), one of
+    [[3, 9], [20, 31]]    characters of the text, end exclusive
+    [0, 4]                words of text.split(), from 0
+    ["not", "worth it"]   strings; every place where they stand in the text
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from heedful.config import DataOptions
+from heedful.data.assemble import assemble
+from heedful.data.readers.rows import SPLIT_NAMES, Ledger, Raw, Spans, word_spans
+from heedful.data.readers.tables import FORMATS, Table, file_format, read_table
+from heedful.data.recipe import Recipe
+from heedful.errors import Mistake
+from heedful.records import Corpus, Split, Task
+
+TEXT_NAMES = (
+    *("text", "sentence", "review", "content", "document", "body", "comment", "tweet", "message"),
+    *("passage", "premise", "context", "description", "article", "post", "story", "paragraph"),
+)
+LABEL_NAMES = (
+    *("label", "labels", "class", "category", "sentiment", "target", "gold", "gold_label"),
+    *("answer", "rating", "polarity", "y"),
+)
+QUERY_NAMES = ("hypothesis", "question", "query")
+SPLIT_COLUMNS = ("split", "exp_split")
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    text: str
+    label: str
+    query: str | None
+    evidence: str | None
+    split: str | None
+
+
+def load_table(path: Path, options: DataOptions, seed: int) -> Corpus:
+    """One file with all rows, or with the training rows where dev and test have files of their own."""
+    files: list[tuple[Split | None, Path]] = [(options.only, path)]
+    if options.dev_file or options.test_file:
+        files = [("train", path)]
+        files += [("dev", options.dev_file)] if options.dev_file else []
+        files += [("test", options.test_file)] if options.test_file else []
+        if options.test_file is None:
+            files[0] = (None, path)  # test is drawn from what is not dev
+    return _load_files(_stem(path), files, options, seed, source=str(path), folder=path.parent)
+
+
+def load_folder(folder: Path, options: DataOptions, seed: int) -> Corpus:
+    """A folder with train.csv, dev.csv (or val, valid, validation) and test.csv, or any of our formats."""
+    files: list[tuple[Split | None, Path]] = []
+    for path in sorted(folder.iterdir()):
+        split = SPLIT_NAMES.get(_stem(path).lower())
+        if split is not None and file_format(path) is not None:
+            files.append((split, path))
+    if "train" not in [split for split, _ in files]:
+        raise Mistake(f"{folder} has no train file (train.csv, for example; known: {', '.join(FORMATS)}).")
+    twice = [path.name for i, (split, path) in enumerate(files) if split in [s for s, _ in files[:i]]]
+    if twice:
+        raise Mistake(f"{folder} has more than one file for the split of {twice[0]}; name the file to read.")
+    if "test" not in [split for split, _ in files]:
+        files = [(None if split == "train" else split, path) for split, path in files]
+    return _load_files(folder.resolve().name, files, options, seed, source=str(folder), folder=folder)
+
+
+def _load_files(
+    name: str,
+    files: Iterable[tuple[Split | None, Path]],
+    options: DataOptions,
+    seed: int,
+    source: str,
+    folder: Path,
+) -> Corpus:
+    ledger = Ledger(options.skip_bad)
+    wanted = [column for column in (options.text_column, options.label_column) if column]
+    tables = [(s, read_table(p, ledger, options.delimiter, options.header, wanted)) for s, p in files]
+    first = tables[0][1]
+    if not first.columns:
+        raise Mistake(f"{first.path}: there are no rows.")
+    chosen = choose_columns(first, options)
+    rows = chain.from_iterable(raw_rows(table, chosen, split, ledger) for split, table in tables)
+    recipe = recipe_for(chosen, options)
+    corpus = assemble(name, rows, recipe, ledger, seed=seed, source=source, folder=folder)
+    check_label_column(corpus, chosen.label, source)
+    return corpus
+
+
+def check_label_column(corpus: Corpus, column: str, source: str) -> None:
+    """A column with almost as many values as rows was hardly meant as the label."""
+    rows = sum(len(examples) for examples in corpus.splits.values())
+    if corpus.task != "qa" and len(corpus.labels) > max(20, rows // 2):
+        raise Mistake(
+            f"{source}: column {column!r} has {len(corpus.labels)} different values in {rows} rows, "
+            "so it is hardly the label; say which is with --label-column."
+        )
+
+
+def _stem(path: Path) -> str:
+    return path.name.split(".")[0] or path.name
+
+
+def recipe_for(columns: Columns, options: DataOptions) -> Recipe:
+    task: Task = "classification"
+    if columns.query is not None:
+        task = "nli" if "hypothesis" in columns.query.lower() else "qa"
+    whole = options.only is not None
+    return Recipe(
+        task=options.task or task,
+        labels=options.labels,
+        tokenizer=options.tokenizer or "spacy",
+        dev_fraction=0.0 if whole else options.dev_fraction,
+        test_fraction=0.0 if whole else options.test_fraction,
+    )
+
+
+def choose_columns(table: Table, options: DataOptions) -> Columns:
+    text = _column(table, options.text_column, "text", TEXT_NAMES)
+    label = _column(table, options.label_column, "label", LABEL_NAMES, taken=text)
+    lower = {name.lower(): name for name in table.columns}
+    query = options.query_column or next((lower[n] for n in QUERY_NAMES[:2] if n in lower), None)
+    if query in (text, label) and options.query_column is None:
+        query = None
+    split = options.split_column or next((lower[n] for n in SPLIT_COLUMNS if n in lower), None)
+    for name, what in ((query, "query"), (options.evidence_column, "evidence"), (split, "split")):
+        if name is not None and name not in table.columns:
+            raise Mistake(_no_column(table, name, what))
+    return Columns(text, label, query, options.evidence_column, None if options.only else split)
+
+
+def _column(table: Table, asked: str | None, what: str, usual: tuple[str, ...], taken: str = "") -> str:
+    if asked is not None:
+        if table.columns.count(asked) > 1:
+            raise Mistake(f"{table.path} has more than one column {asked!r}; give them different names.")
+        if asked in table.columns:
+            return asked
+        raise Mistake(_no_column(table, asked, what))
+    names = {name.lower(): name for name in table.columns if name != taken}
+    found = [names[name] for name in usual if name in names]
+    if len(found) == 1 or (found and found[0].lower() == what):
+        return found[0]
+    shown = ", ".join(repr(name) for name in table.columns)
+    why = "more than one column could be the" if found else "no column is known to be the"
+    raise Mistake(f"{table.path}: {why} {what}; say which with --{what}-column (columns: {shown}).")
+
+
+def _no_column(table: Table, name: str, what: str) -> str:
+    shown = ", ".join(repr(column) for column in table.columns)
+    return f"{table.path} has no {what} column {name!r}; its columns are {shown}."
+
+
+def raw_rows(table: Table, columns: Columns, given: Split | None, ledger: Ledger) -> Iterator[Raw]:
+    for line, row in table.rows:
+        missing = [c for c in (columns.text, columns.label, columns.query) if c and row.get(c) is None]
+        if missing:
+            ledger.bad(table.path, line, f"there is no value in column {missing[0]!r}")
+            continue
+        split, text = given, row[columns.text]
+        if columns.split is not None:
+            said = str(row.get(columns.split, "")).strip().lower()
+            if said not in SPLIT_NAMES:
+                ledger.bad(table.path, line, f"the split {said!r} is not train, dev or test")
+                continue
+            split = SPLIT_NAMES[said]
+        if not isinstance(text, str):
+            ledger.bad(table.path, line, f"the text is not a string but {type(text).__name__}")
+            continue
+        evidence: Spans | None = None
+        if columns.evidence is not None:
+            try:
+                evidence = evidence_spans(row.get(columns.evidence), text)
+            except (ValueError, TypeError, IndexError):
+                ledger.bad(table.path, line, f"the evidence in column {columns.evidence!r} cannot be read")
+                continue
+        query = None if columns.query is None else str(row[columns.query])
+        label = label_name(row[columns.label])
+        yield Raw(f"{table.path.name}:{line}", text, label, split, query, evidence)
+
+
+def label_name(value: Any) -> str:
+    """1, 1.0, True and " spam " are called "1", "1", "true" and "spam"."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return "" if value != value else str(value).strip()  # NaN is no label
+
+
+def evidence_spans(value: Any, text: str) -> Spans | None:
+    """The three forms described above; None where the row has no evidence."""
+    if isinstance(value, str):
+        value = json.loads(value) if value.strip() else None
+    if value is None:
+        return None
+    if not isinstance(value, list):
+        raise ValueError("evidence is a list")
+    words: list[tuple[int, int]] | None = None
+    spans: list[tuple[int, int]] = []
+    for item in value:
+        if isinstance(item, str):
+            spans += [match.span() for match in re.finditer(re.escape(item), text)]
+        elif isinstance(item, int):
+            words = words or word_spans(text)
+            spans.append(words[item])
+        else:
+            start, end = item
+            if not 0 <= start <= end <= len(text):
+                raise ValueError("evidence is outside of the text")
+            spans.append((int(start), int(end)))
+    return tuple(spans)

@@ -1,0 +1,94 @@
+"""The lines of a text file, plain or gzipped, with their numbers, and JSON from them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, cast
+
+from heedful.data.readers.rows import Ledger
+from heedful.errors import Mistake
+
+GZIP = b"\x1f\x8b"
+BOM = b"\xef\xbb\xbf"
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """The file's bytes, unpacked when it begins like a gzip file, whatever its name."""
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        raise Mistake(f"there is no file {path}.") from None
+    except IsADirectoryError:
+        raise Mistake(f"{path} is a folder; a file is needed here.") from None
+    except OSError as error:
+        raise Mistake(f"{path} cannot be read: {error.strerror}.") from None
+    start = file.peek(2)[:2]
+    if start == GZIP:
+        file.close()
+        return cast(IO[bytes], gzip.open(path, "rb"))
+    if path.suffix == ".gz" and start:
+        file.close()
+        raise Mistake(f"{path} is named .gz but is not a gzip file; rename it or pack it again.")
+    return file
+
+
+def byte_lines(path: Path, ledger: Ledger) -> Iterator[tuple[int, bytes]]:
+    """(line number from 1, line with its end); a byte order mark at the beginning is dropped."""
+    number = 0
+    with open_bytes(path) as file:
+        try:
+            for number, line in enumerate(file, start=1):
+                if number == 1:
+                    if line[:2] in (b"\xff\xfe", b"\xfe\xff"):
+                        raise Mistake(f"{path} is written in UTF-16; save it as UTF-8.")
+                    line = line.removeprefix(BOM)
+                yield number, line
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            ledger.bad(path, number + 1, "the gzip file is cut short or damaged from here on")
+
+
+def text_lines(path: Path, ledger: Ledger) -> Iterator[tuple[int, str]]:
+    """(line number, line without its end), decoded as UTF-8."""
+    for number, line in byte_lines(path, ledger):
+        try:
+            yield number, line.decode("utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            ledger.bad(path, number, not_utf8(error))
+
+
+def not_utf8(error: UnicodeDecodeError) -> str:
+    byte = error.object[error.start]
+    return f"byte 0x{byte:02x} at position {error.start + 1} of the line is not valid UTF-8"
+
+
+def json_lines(path: Path, ledger: Ledger) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(line number, object) for each line that is not blank."""
+    for number, line in text_lines(path, ledger):
+        if not line or line.isspace():
+            continue
+        try:
+            value = json.loads(line)
+        except json.JSONDecodeError as error:
+            ledger.bad(path, number, f"this is not JSON ({error.msg} at column {error.colno})")
+            continue
+        if isinstance(value, dict):
+            yield number, value
+        elif number == 1 and isinstance(value, list):
+            raise Mistake(f"{path} is one JSON array; write one object on each line (JSONL).")
+        else:
+            ledger.bad(path, number, f"a JSON object is needed, not {type(value).__name__}")
+
+
+def whole_text(path: Path, ledger: Ledger, encoding: str = "utf-8") -> str | None:
+    """All of a small text file, for formats that keep one text in each file; None if it was bad."""
+    with open_bytes(path) as file:
+        data = file.read().removeprefix(BOM)
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        ledger.bad(path, data.count(b"\n", 0, error.start) + 1, f"not valid {encoding}")
+        return None

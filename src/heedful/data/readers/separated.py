@@ -1,0 +1,133 @@
+"""Rows of comma or tab separated files, with the true number of the line each one begins on."""
+
+from __future__ import annotations
+
+import csv
+import re
+import sys
+from collections import deque
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from heedful.data.readers.lines import byte_lines
+from heedful.data.readers.rows import Ledger
+from heedful.errors import Mistake
+
+DELIMITERS = ",;|\t"
+_ESCAPED = re.compile("[\udc80-\udcff]")  # how Python writes bytes that were not UTF-8
+
+
+class _Feed:
+    """Lines for the csv module; remembers those of the row under way, so that they can be given back."""
+
+    def __init__(self, path: Path, ledger: Ledger) -> None:
+        # Bytes that are not UTF-8 travel as lone surrogates through the csv module and are found after it.
+        self._lines = ((n, b.decode("utf-8", "surrogateescape")) for n, b in byte_lines(path, ledger))
+        self._waiting: deque[tuple[int, str]] = deque()
+        self.taken: list[tuple[int, str]] = []
+
+    def __iter__(self) -> _Feed:
+        return self
+
+    def __next__(self) -> str:
+        item = self._waiting.popleft() if self._waiting else next(self._lines)
+        self.taken.append(item)
+        return item[1]
+
+    def give_back_all_but_first(self) -> None:
+        self._waiting.extendleft(reversed(self.taken[1:]))
+
+
+def _next_row(feed: _Feed, delimiter: str) -> list[str] | None:
+    """The next row by the rules of the csv module; None at the end; csv.Error for broken quotes."""
+    feed.taken.clear()
+    limit = csv.field_size_limit(sys.maxsize)  # a text can be longer than the module's 128 KiB
+    try:
+        return next(csv.reader(feed, delimiter=delimiter, strict=True), None)
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _plain(line: str, delimiter: str) -> list[str]:
+    return line.rstrip("\r\n").split(delimiter)
+
+
+def read_header(path: Path, delimiter: str | None, wanted: Sequence[str] = ()) -> tuple[str, list[str]]:
+    """The delimiter and the fields of the first line.
+
+    Where no delimiter is given: a tab for .tsv and .tab, otherwise the one of , ; | and tab that gives
+    the first line the most of the wanted columns, then the most fields (a comma if they are equal).
+    """
+    if delimiter is not None and len(delimiter) != 1:
+        raise Mistake(f"a delimiter is one character, not {delimiter!r}.")
+    if delimiter is None and path.name.lower().removesuffix(".gz").endswith((".tsv", ".tab")):
+        delimiter = "\t"
+    best: list[str] = []
+    score, chosen = (0, 0), delimiter or ","
+    for one in delimiter or DELIMITERS:
+        try:
+            fields = _next_row(_Feed(path, Ledger()), one) or []
+        except csv.Error as error:
+            if delimiter is None and one != ",":
+                continue
+            raise Mistake(f"{path}, line 1: the header is broken ({error}).") from None
+        names = [name.strip() for name in fields]
+        this = (sum(name in names for name in wanted), len(names))
+        if this > score:
+            best, score, chosen = names, this, one
+    if not best:
+        raise Mistake(f"{path} is empty; its first line should name its columns.")
+    if any(_not_utf8(name) for name in best):
+        raise Mistake(f"{path}, line 1: the header is not valid UTF-8.")
+    return chosen, best
+
+
+def separated_rows(
+    path: Path, ledger: Ledger, delimiter: str, width: int, has_header: bool = True
+) -> Iterator[tuple[int, list[str]]]:
+    """(number of the line it begins on, fields) for each row; blank lines are no rows.
+
+    Quotes are those of the csv module: "a ""quoted"" field", which may hold delimiters and line ends.
+    A broken row ends where its first line ends, so that one stray quote does not swallow the rest.
+    In a tab separated file quotes are often meant as they stand: lines that would be complete rows
+    by themselves are read so when the quotes do not close, or close only on a later line.
+    """
+    feed = _Feed(path, ledger)
+    first = has_header
+    while True:
+        trouble = ""
+        try:
+            fields = _next_row(feed, delimiter)
+        except csv.Error as error:
+            fields, trouble = [], f"the quotes or line ends are broken ({error})"
+        if fields is None:
+            return
+        if first:
+            first = False
+            continue
+        if not fields and not trouble:
+            continue
+        line = feed.taken[0][0]
+        if not trouble and len(fields) != width:
+            trouble = f"{len(fields)} fields where the header has {width}"
+        if delimiter == "\t" and (trouble or len(feed.taken) > 1):
+            plain = _plain(feed.taken[0][1], delimiter)
+            alone = all(len(_plain(text, delimiter)) == width for _, text in feed.taken)
+            if len(plain) == width and (trouble or alone):
+                feed.give_back_all_but_first()
+                fields, trouble = plain, ""
+        if trouble:
+            feed.give_back_all_but_first()
+            ledger.bad(path, line, trouble)
+        elif any(_not_utf8(value) for value in fields):
+            ledger.bad(path, line, f"column {_first_bad(fields)} is not valid UTF-8")
+        else:
+            yield line, fields
+
+
+def _not_utf8(value: str) -> bool:
+    return not value.isascii() and _ESCAPED.search(value) is not None
+
+
+def _first_bad(fields: list[str]) -> int:
+    return next(i for i, value in enumerate(fields, start=1) if _not_utf8(value))

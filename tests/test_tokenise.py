@@ -1,0 +1,163 @@
+"""The fast tokenizer is spaCy's, word by word; the whitespace one is str.split."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from functools import cache
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spacy
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from spacy.tokenizer import Tokenizer as SpacyTokenizer
+
+from heedful.data import tokenise
+from heedful.data.tokenise import MemoisedSpacy, tokenise_all, tokenizer
+from heedful.errors import Mistake
+from heedful.records import Words
+
+
+@cache
+def plain() -> SpacyTokenizer:
+    made = spacy.blank("en").tokenizer
+    assert isinstance(made, SpacyTokenizer)
+    return made
+
+
+@cache
+def fast() -> MemoisedSpacy:
+    return MemoisedSpacy()
+
+
+def oracle(text: str) -> Words:
+    """What the paper does, in so many words."""
+    tokens = [token for token in plain()(text) if not token.is_space]
+    forms = tuple("qqq" if any(c.isdigit() for c in t.text) else t.text.lower() for t in tokens)
+    offsets = np.array([(t.idx, t.idx + len(t.text)) for t in tokens], dtype=np.int32).reshape(-1, 2)
+    return Words(text, forms, offsets)
+
+
+def rules() -> list[str]:
+    return sorted(plain().rules)
+
+
+SPACES = [" ", " ", " ", "  ", "\n", "\t", "\u00a0", "\u2009", "\u3000", "\x85", "\x1c", "\r\n", " \n"]
+ODD = [
+    *("don't", "U.S.A.", "e.g.", "Mr.", "10km", "$5", "İstanbul", "ẞ", "²", "1/2", "www.a.co.uk", "a@b.com"),
+    *(
+        "😀",
+        "👩\u200d👧",
+        "שלום",
+        "مرحبا",
+        "٣",
+        "<br",
+        "/><br",
+        "...",
+        "well-known",
+        "film's",
+        "he's",
+        "cannot",
+    ),
+    *(
+        "(ok)",
+        "'tis",
+        "''",
+        "--",
+        "\u200b",
+        "\ufeff",
+        "\u202e",
+        "e\u0301",
+        "A.B",
+        "a.B",
+        "co-op.",
+        "'em",
+        "_o)",
+    ),
+    *("'", ":", ")", "(", "-", "o", "_"),
+]
+pieces = st.one_of(
+    st.sampled_from(ODD),
+    st.sampled_from(rules()),
+    st.text(alphabet="'\".:;()-_oOxDs8=<>^/*[]’", max_size=5),
+    st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=6),
+)
+texts = st.lists(st.tuples(pieces, st.sampled_from(["", *SPACES]))).map(
+    lambda parts: "".join(piece + space for piece, space in parts)
+)
+
+
+@settings(max_examples=600, deadline=None)
+@given(texts)
+@example("")
+@example(" \n ")
+@example("x:> :(((x")  # chunk by chunk ":>" would be found, which the match across the blank hides
+@example(": ) :) : )x")
+@example("it 's its Mr . Smith and/ or")
+def test_every_text_is_split_as_spacy_splits_it(text: str) -> None:
+    assert fast()(text) == oracle(text)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(texts, max_size=5))
+def test_many_texts_at_once_are_the_same_as_one_by_one(several: list[str]) -> None:
+    assert fast().many(several) == [oracle(text) for text in several]
+
+
+def test_special_cases_that_could_hide_each_other_across_a_blank() -> None:
+    """Pairs of special cases side by side: the one place where spaCy looks beyond a chunk."""
+    rng = np.random.default_rng(0)
+    odd = [rule for rule in rules() if not rule.isalnum()]
+    for left, right in rng.choice(odd, size=(1500, 2)):
+        for text in (f"{left} {right}", f"x{left} {right}x", f"({left} {right})"):
+            assert fast()(text) == oracle(text)
+
+
+def test_a_full_memory_is_begun_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokenise, "MEMO_SIZE", 5)
+    small = MemoisedSpacy()
+    for text in ("one two three four", "five six don't", "one two seven eight nine ten eleven", "x" * 200):
+        assert small(text) == oracle(text)
+        assert len(small._memo) <= 7
+
+
+def test_offsets_point_into_the_text_as_it_was_given() -> None:
+    words = tokenizer("spacy")("İİ  Don't PAY $20!")
+    assert [words.surface(i) for i in range(len(words))] == ["İİ", "Do", "n't", "PAY", "$", "20", "!"]
+    assert words.forms == ("i̇i̇", "do", "n't", "pay", "$", "qqq", "!")
+    assert words.offsets.dtype == np.int32
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs"])))
+def test_whitespace_is_str_split_with_offsets(text: str) -> None:
+    words = tokenizer("whitespace")(text)
+    surfaces = [words.surface(i) for i in range(len(words))]
+    assert surfaces == text.split()
+    assert words.forms == tuple("qqq" if any(c.isdigit() for c in s) else s.lower() for s in surfaces)
+
+
+@pytest.mark.parametrize("name", ["spacy", "whitespace"])
+def test_half_a_surrogate_pair_is_a_mistake(name: tokenise.TokenizerName) -> None:
+    with pytest.raises(Mistake, match="character 3"):
+        tokenizer(name)("ab \ud83d c")
+
+
+def test_an_unknown_tokenizer_is_named() -> None:
+    with pytest.raises(Mistake, match="Did you mean 'spacy'"):
+        tokenizer("spacey")  # type: ignore[arg-type]
+
+
+@pytest.mark.corpora
+@pytest.mark.parametrize("name", ["20news", "agnews", "amazon_reviews", "imdb", "mr", "snli", "sst"])
+def test_real_texts_are_split_as_spacy_splits_them(name: str) -> None:
+    if "HEEDFUL_DATA" not in os.environ:
+        pytest.skip("HEEDFUL_DATA does not say where the corpora are")
+    for file in sorted((Path(os.environ["HEEDFUL_DATA"]) / name).glob("*.jsonl.gz")):
+        with gzip.open(file, "rt", encoding="utf-8") as lines:
+            texts = [json.loads(line)["text"] for line in islice(lines, 0, 8000, 40)]
+        for text, words in zip(texts, tokenise_all(fast(), texts), strict=True):
+            assert words == oracle(text), text
