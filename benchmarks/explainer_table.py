@@ -1,0 +1,96 @@
+"""Write docs/explainers.md: what each explainer declares, and what Kindermans' input-shift test says of it.
+
+    python benchmarks/explainer_table.py > docs/explainers.md
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+import test_explainer_contract as contract
+from zoo import batch, network
+
+from heedful.explain import EXPLAINERS
+
+CITATIONS = {
+    "attention": "the model's own weights",
+    "gradient": "Bastings & Filippova 2020, eq. 2; Li et al. 2016a",
+    "gradient_x_input": "eq. 3; Denil et al. 2015",
+    "integrated_gradients": "eq. 4; Sundararajan et al. 2017",
+    "lrp": "Bach et al. 2015; Arras et al. 2017",
+    "occlusion": "eq. 5; Zeiler & Fergus 2014; Li et al. 2016b",
+    "omission": "Kádár et al. 2017; leave-one-out of Jain & Wallace 2019",
+    "mask": "the word replaced",
+    "lime": "Ribeiro et al. 2016",
+    "shap": "Lundberg & Lee 2017",
+    "random": "control",
+    "uniform": "control",
+}
+
+HEAD = """# Explainers
+
+`heedful explain MODEL TEXT -m METHOD`, or `heedful.explain(model, texts, methods=[...])`. This page is written by
+`python benchmarks/explainer_table.py > docs/explainers.md`.
+
+*Attention* says where the model looked at one point of its computation. *Sensitivity* says how much a change of
+the input would change the output. *Saliency* says how much the word that is there contributed to the output
+(Bastings & Filippova 2020, section 3.1). They answer different questions, so each score carries its kind.
+
+`target` is the predicted label unless one is given. `of="logit"` (the default) or `"probability"` chooses what is
+explained; with two labels there is one logit z, and f_1 = z, f_0 = -z. Questions and hypotheses are explained,
+too (`parts`: passage, query or both), except by attention, which is over the passage.
+
+| method | kind | signed | cost for n words | absent means | checked on every call | input shift | source |
+|---|---|---|---|---|---|---|---|"""
+
+TAIL = """
+*Input shift* (Kindermans et al. 2019): the inputs of a model are moved by a constant which the first layer's bias
+takes back, so the model computes the same function of the words. A method whose scores change depends on where
+zero happens to be. Measured here as the largest change of a score on two random texts, on a BiLSTM and on an
+average encoder, relative to the largest score; `yes` means unchanged on both.
+
+## The variants of Jain & Wallace
+
+Options, not copies: their "gradient" is `gradient_x_input` with `of="probability", hold_attention=True,
+absolute=True` (the indicator in their Algorithm 1 makes it gradient x one-hot input, and the graph is cut at the
+attention); their leave-one-out is `omission` with `change="tvd"`.
+
+## Li et al. 2016: importance over a corpus
+
+`heedful.explain.corpus_view` gives the mean effect of erasing a word over all its occurrences, and of erasing a
+dimension of the embeddings.
+
+## Options named as in Captum
+
+`target`, `baselines`, `n_steps`, `method`, `internal_batch_size`; `n_samples` for LIME. An option goes to every
+method that takes it, and one that none takes is a mistake.
+"""
+
+
+def shift(name: str) -> str:
+    worst = 0.0
+    for encoder in ("bilstm", "average"):
+        model, texts = network(encoder), batch([5, 8])  # type: ignore[arg-type]
+        here = contract.run(name, model, texts).passage
+        there = contract.run(name, contract.shifted(model, encoder), texts).passage  # type: ignore[arg-type]
+        worst = max(worst, float((here - there).abs().max() / here.abs().max()))
+    return "yes" if worst < 1e-9 else f"no ({worst:.0%})"
+
+
+def main() -> None:
+    print(HEAD)
+    for name, explainer in EXPLAINERS.items():
+        axiom = explainer.axiom.name if explainer.axiom else "-"
+        cells = (
+            *(f"`{name}`", explainer.kind, "yes" if explainer.signed else "no", explainer.cost),
+            *(explainer.removal or "-", axiom, shift(name), CITATIONS[name]),
+        )
+        print("| " + " | ".join(cells) + " |")
+    print(TAIL, end="")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+"""The dataset view of Li et al. 2016 ("Understanding neural networks through representation erasure").
+
+With S(e, c) = -log P(c | e), the importance of something that can be erased, over the examples E, is the mean
+relative change of S when it is erased:
+
+    I = 1/|E| sum_e (S(e without it, c) - S(e, c)) / S(e, c)
+
+Their equation has the two terms of the difference the other way round; here more important is larger. The
+ratio grows without bound where the model is sure of c, so the mean difference of S itself is given beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from heedful.data.vocabulary import UNK
+from heedful.errors import Mistake, one_of
+from heedful.explain.edits import Operator
+from heedful.explain.one_word import change_each_word
+from heedful.explain.perturb import evaluating
+from heedful.models.classifier import AttentiveClassifier, Output
+from heedful.records import Batch
+
+Label = Literal["true", "predicted"]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WordImportance:
+    """For each word id of the vocabulary; NaN where a word never occurs (count 0)."""
+
+    count: NDArray[np.int64]  # (words,) occurrences that were erased
+    relative: Floats  # (words,) mean of (S without - S) / S
+    difference: Floats  # (words,) mean of S without - S, in nats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DimensionImportance:
+    """For each dimension of the word embeddings, over `count` examples."""
+
+    count: int
+    relative: Floats  # (dim,)
+    difference: Floats  # (dim,)
+
+
+def word_importance(
+    model: AttentiveClassifier,
+    batches: Iterable[Batch],
+    *,
+    operator: Operator = "delete",
+    token: int = UNK,
+    label: Label = "true",
+    tolerance: float = 0.0,
+    internal_batch_size: int | None = None,
+) -> WordImportance:
+    """The mean effect of erasing one occurrence of each word of the passages, by word id."""
+    n_words = model.embedding.num_embeddings
+    count = np.zeros(n_words, dtype=np.int64)
+    relative, difference = np.zeros(n_words), np.zeros(n_words)
+    for batch in batches:
+        asked = change_each_word(
+            model,
+            batch,
+            operator,
+            token=token,
+            tolerance=tolerance,
+            internal_batch_size=internal_batch_size,
+        )
+        c = _labels(batch, asked.original, label)  # (batch,)
+        S = surprise(asked.original, c).unsqueeze(1)  # (batch, 1)
+        without = surprise(asked.changed, c.unsqueeze(1).expand(asked.changed.shape[:2]))  # (batch, length)
+        mask = batch.passage.mask
+        ids = batch.passage.ids[mask].cpu().numpy()
+        change = without - S  # (batch, length)
+        count += np.bincount(ids, minlength=n_words)
+        difference += np.bincount(ids, change[mask].cpu().numpy(), minlength=n_words)
+        relative += np.bincount(ids, (change / S)[mask].cpu().numpy(), minlength=n_words)
+    seen = np.where(count > 0, count, np.nan)
+    return WordImportance(count, relative / seen, difference / seen)
+
+
+def dimension_importance(
+    model: AttentiveClassifier, batches: Iterable[Batch], *, label: Label = "true"
+) -> DimensionImportance:
+    """The mean effect of setting dimension d of all word embeddings to 0, for every d."""
+    dim = model.embedding.embedding_dim
+    count, relative, difference = 0, np.zeros(dim), np.zeros(dim)
+    with evaluating(model), torch.no_grad():
+        for batch in batches:
+            out = model(batch)
+            c = _labels(batch, out.logits, label)
+            S = surprise(out.logits, c)  # (batch,)
+            count += len(batch)
+            for d in range(dim):
+                change = surprise(_without(model, batch, out, d), c) - S
+                difference[d] += float(change.sum())
+                relative[d] += float((change / S).sum())
+    if count == 0:
+        raise Mistake("there are no examples to average over.")
+    return DimensionImportance(count, relative / count, difference / count)
+
+
+def surprise(logits: Tensor, label: Tensor) -> Tensor:
+    """S = -log P(label), in float64: logits (..., outputs), label (...) -> (...).
+
+    At least the smallest positive number, so that (S' - S) / S is defined where P is 1.
+    """
+    z = logits.double()
+    if z.shape[-1] == 1:
+        z = torch.cat([torch.zeros_like(z), z], dim=-1)  # the two labels of one logit
+    S = -z.log_softmax(-1).gather(-1, label.unsqueeze(-1)).squeeze(-1)
+    return S.clamp(min=torch.finfo(torch.float64).eps)
+
+
+def _without(model: AttentiveClassifier, batch: Batch, out: Output, d: int) -> Tensor:
+    """The logits with dimension d of every embedding at 0, of passage and query."""
+    x = out.x.clone()
+    x[..., d] = 0
+    x_query = None
+    if out.x_query is not None:
+        x_query = out.x_query.clone()
+        x_query[..., d] = 0
+    return model(batch, x=x, x_query=x_query).logits
+
+
+def _labels(batch: Batch, logits: Tensor, label: Label) -> Tensor:
+    if label not in ("true", "predicted"):
+        raise one_of("label", label, ["true", "predicted"])
+    if label == "predicted":
+        return (logits.squeeze(-1) > 0).long() if logits.shape[-1] == 1 else logits.argmax(-1)
+    if batch.labels is None:
+        raise Mistake("these texts have no labels: ask for label='predicted'.")
+    return batch.labels

@@ -1,0 +1,64 @@
+"""What an explainer is: a function of (model, batch, target), and what it declares about itself.
+
+The distinction between sensitivity (how much a change of the input changes the output) and saliency (the
+marginal effect of the input that is there) is part of the type: Bastings & Filippova 2020, section 3.1.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from heedful.records import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The scores of one method for one batch: a number for each position, 0 on padding and markers.
+
+    `query` is None where the method says nothing about the query, or the task has none.
+    `gap` and `scale` are what the method's own axiom leaves over, and what it is to be judged against:
+    for integrated gradients sum_i IG_i - (f(x) - f(b)), against |f(x) - f(b)|.
+    """
+
+    passage: Tensor  # (batch, length)
+    query: Tensor | None = None  # (batch, query length)
+    gap: Tensor | None = None  # (batch,)
+    scale: Tensor | None = None  # (batch,)
+    forward_passes: int = 0  # texts sent through the model, and back
+    backward_passes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Axiom:
+    """What `gap` measures, the share of `scale` that may be missing, and what to say when more is."""
+
+    name: str  # "completeness gap"
+    limit: float
+    sentence: str  # with {missed} for the share in percent
+
+
+@dataclass(frozen=True, slots=True)
+class Explainer:
+    """A method by name, with what it declares.
+
+    `run(model, batch, target, **options) -> Scores`: target (batch,) holds a label for each text;
+    options are keyword arguments with defaults, named as in Captum where Captum has them.
+    """
+
+    name: str
+    kind: Kind
+    signed: bool
+    cost: str  # passes for a text of n words: "1 forward", "n + 1 forward"
+    run: Callable[..., Scores]
+    removal: str | None = None  # what "absent" means to it
+    axiom: Axiom | None = None
+
+    @property
+    def options(self) -> frozenset[str]:
+        """The names of the keyword arguments that `run` takes."""
+        parameters = inspect.signature(self.run).parameters.values()
+        return frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.default is not p.empty)

@@ -1,0 +1,158 @@
+"""Integrated gradients (Sundararajan et al. 2017; Bastings & Filippova 2020, equation 4).
+
+    IG_i = (x_i - b_i) . integral_0^1 df_c/dx_i (b + a (x - b)) da        sum_i IG_i = f_c(x) - f_c(b)
+
+The integral is a weighted sum over m points. The second equation (completeness) tells how good the sum is:
+`gap` is its left side minus its right side, `scale` the size of its right side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from heedful.data.vocabulary import UNK
+from heedful.errors import Mistake, one_of
+from heedful.explain.explainer import Scores
+from heedful.explain.gradient import Parts, chosen
+from heedful.explain.journey import Journey, rooms, take
+from heedful.explain.line import line
+from heedful.models import AttentiveClassifier
+from heedful.models.classifier import Of
+from heedful.records import Batch, Tokens
+
+Method = Literal["riemann_right", "riemann_middle", "gausslegendre"]
+Baseline = Literal["zero", "unk"] | float | Tensor
+METHODS = ("riemann_right", "riemann_middle", "gausslegendre")
+
+
+def integrated_gradients(
+    model: AttentiveClassifier,
+    batch: Batch,
+    target: Tensor,
+    *,
+    of: Of = "logit",
+    parts: Parts = "both",
+    baselines: Baseline | tuple[Baseline, Baseline] = "zero",
+    n_steps: int = 50,
+    method: Method = "gausslegendre",
+    internal_batch_size: int | None = None,
+    tolerance: float | None = None,
+    max_steps: int = 1600,
+) -> Scores:
+    """Equation 4, for passage and query together, so that completeness covers both.
+
+    baselines: "zero", "unk" (every word the unknown word), a number, or a tensor (dim,) or like x; a pair
+        gives passage and query their own. Markers keep their embedding in the baseline (see line.py).
+    method: "riemann_right" is equation 4 to the letter; "gausslegendre" needs far fewer steps.
+    internal_batch_size: texts (times steps) in one forward pass; None: as many as are fastest.
+    tolerance: double the steps of each text until |gap| <= tolerance * scale, or `max_steps` are reached.
+    parts: what is not asked for stays at its input, and completeness is about the part that moves.
+    """
+    asked = chosen(model, parts, of)
+    _check(n_steps, method, internal_batch_size, tolerance, max_steps)
+    bases = baselines if isinstance(baselines, tuple) else (baselines, baselines)
+    like = model.embedding.weight.detach()
+    passage = like.new_zeros(batch.passage.ids.shape)  # (batch, length)
+    query = like.new_zeros(batch.query.ids.shape) if batch.query is not None else None
+    change, gap = like.new_zeros(2, len(batch))  # (batch,) f(x) - f(b), and what the scores miss of it
+    rows, forward, backward = torch.arange(len(batch), device=like.device), 0, 0
+    while len(rows) > 0:
+        a, weights = nodes(n_steps, method, like)
+        for some, room in rooms(model, batch, rows, n_steps, internal_batch_size):
+            journey = _depart(model, batch, some, target, of, asked, bases)
+            change[some] = journey.change(like)
+            shares = journey.integrate(a, weights, room)  # (texts, length) of passage and query
+            passage[some, : shares[0].shape[1]] = shares[0]
+            gap[some] = shares[0].sum(1) - change[some]
+            if query is not None and len(shares) > 1:
+                query[some, : shares[1].shape[1]] = shares[1]
+                gap[some] += shares[1].sum(1)
+        forward, backward = forward + len(rows) * (n_steps + 2), backward + len(rows) * n_steps
+        if tolerance is None or n_steps >= max_steps:
+            break
+        rows = rows[gap[rows].abs() > tolerance * change[rows].abs()]
+        n_steps = min(2 * n_steps, max_steps)
+    return Scores(
+        passage=passage,
+        query=query if "query" in asked else None,
+        gap=gap,
+        scale=change.abs(),
+        forward_passes=forward,
+        backward_passes=backward,
+    )
+
+
+def nodes(n_steps: int, method: Method, like: Tensor) -> tuple[Tensor, Tensor]:
+    """Points a_k in (0, 1] and their weights, which sum to 1: (steps,) each, of the type of `like`."""
+    if method == "gausslegendre":
+        points, weights = np.polynomial.legendre.leggauss(n_steps)  # on (-1, 1)
+        points, weights = (1 + points) / 2, weights / 2
+    else:
+        points = (np.arange(n_steps) + (1.0 if method == "riemann_right" else 0.5)) / n_steps
+        weights = np.full(n_steps, 1 / n_steps)
+    return torch.from_numpy(points).to(like), torch.from_numpy(weights).to(like)
+
+
+@torch.no_grad()
+def _depart(
+    model: AttentiveClassifier,
+    batch: Batch,
+    rows: Tensor,
+    target: Tensor,
+    of: Of,
+    asked: tuple[Parts, ...],
+    bases: tuple[Baseline, Baseline],
+) -> Journey:
+    """The texts `rows` of the batch at the beginning of their journey."""
+    some = take(batch, rows)
+    lines = []
+    names: tuple[Parts, Parts] = ("passage", "query")
+    encoders = (model.encoder, model.query_encoder)
+    for name, tokens, whole, encoder, base in zip(
+        names, (some.passage, some.query), (batch.passage, batch.query), encoders, bases, strict=True
+    ):
+        if tokens is None or whole is None or encoder is None:
+            continue
+        x = model.embed(tokens)  # (texts, length, dim)
+        b = _baseline(model, whole, rows, tokens, x, base) if name in asked else None
+        lines.append(line(encoder, tokens, x, b))
+    return Journey(model, some, target[rows], of, lines)
+
+
+def _baseline(
+    model: AttentiveClassifier, whole: Tokens, rows: Tensor, tokens: Tokens, x: Tensor, given: Baseline
+) -> Tensor:
+    """b, like x (texts, length, dim), for the texts `rows` of the whole batch."""
+    if isinstance(given, str):
+        if given == "zero":
+            return torch.zeros_like(x)
+        if given == "unk":
+            return model.embed(replace(tokens, ids=torch.full_like(tokens.ids, UNK)))
+        raise one_of("baseline", given, ["zero", "unk"])
+    b = torch.as_tensor(given, dtype=x.dtype, device=x.device)
+    like_x = (*whole.ids.shape, x.shape[-1])  # (batch, length, dim)
+    if tuple(b.shape) == like_x:
+        b = b[rows, : x.shape[1]]
+    elif tuple(b.shape) not in ((), like_x[2:]):
+        raise Mistake(f"baselines has the shape {tuple(b.shape)}; it must be {like_x[2:]} or {like_x}.")
+    return b.expand_as(x)
+
+
+def _check(
+    n_steps: int, method: str, internal_batch_size: int | None, tolerance: float | None, max_steps: int
+) -> None:
+    if method not in METHODS:
+        raise one_of("method", method, list(METHODS))
+    if n_steps < 1:
+        raise Mistake(f"n_steps must be at least 1, not {n_steps}.")
+    if internal_batch_size is not None and internal_batch_size < 1:
+        raise Mistake(f"internal_batch_size must be at least 1, not {internal_batch_size}.")
+    if tolerance is not None and not 0 < tolerance < 1:
+        raise Mistake(f"tolerance is a share of the change of the output, between 0 and 1, not {tolerance}.")
+    if tolerance is not None and max_steps < n_steps:
+        raise Mistake(f"max_steps must be at least n_steps ({n_steps}), not {max_steps}.")

@@ -1,0 +1,101 @@
+"""f_c and its slope along the lines of some texts: all steps together, or in turns when there is no room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from heedful.explain.line import Line
+from heedful.models import AttentiveClassifier
+from heedful.models.classifier import Of, score
+from heedful.models.encoders import BiLSTM
+from heedful.records import Batch, Tokens
+
+TOKENS = 4096  # in one forward pass: more do not fit the processor's cache, and take longer each
+
+
+def rooms(
+    model: AttentiveClassifier, batch: Batch, rows: Tensor, n_steps: int, internal_batch_size: int | None
+) -> Iterator[tuple[Tensor, int]]:
+    """Cut `rows` into texts of like length that travel together, and say how many steps fit one pass.
+
+    A recurrent encoder takes a few steps of even the longest text together: it has little to do at each
+    position, and its memory grows with the length only.
+    """
+    least = 4 if isinstance(model.encoder, BiLSTM) else 1
+    sizes = batch.passage.present[rows].sum(1)  # (texts,)
+    if batch.query is not None:
+        sizes = sizes + batch.query.present[rows].sum(1)
+    sizes, order = sizes.sort(descending=True, stable=True)
+    start = 0
+    while start < len(rows):
+        room = internal_batch_size or max(least, TOKENS // max(1, int(sizes[start])))
+        texts = max(1, room // n_steps)
+        yield rows[order[start : start + texts]], min(room, n_steps)
+        start += texts
+
+
+def take(batch: Batch, rows: Tensor) -> Batch:
+    """Some texts of a batch, cut to the longest of them."""
+
+    def cut(tokens: Tokens) -> Tokens:
+        length = int(tokens.present[rows].sum(1).max())
+        return Tokens(*(part[rows, :length] for part in (tokens.ids, tokens.present, tokens.mask)))
+
+    return replace(
+        batch,
+        passage=cut(batch.passage),
+        query=None if batch.query is None else cut(batch.query),
+        candidates=None if batch.candidates is None else batch.candidates[rows],
+        labels=None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Journey:
+    """Some texts on their way from baseline to input."""
+
+    model: AttentiveClassifier
+    batch: Batch
+    target: Tensor  # (texts,)
+    of: Of
+    lines: list[Line]  # of the passage, and of the query where there is one
+
+    def change(self, like: Tensor) -> Tensor:
+        """f(x) - f(b): (texts,)."""
+        ends = like.new_tensor([0.0, 1.0])
+        with torch.no_grad():
+            f = self._f([line.at(ends) for line in self.lines], 2).view(-1, 2)
+        return f[:, 1] - f[:, 0]
+
+    def integrate(self, a: Tensor, weights: Tensor, room: int) -> list[Tensor]:
+        """sum_k weights_k (df_c/dx at a_k) . (x - b) for each word: (texts, length) of each part."""
+        total: list[Tensor] = []
+        for first in range(0, len(a), room):
+            some = slice(first, first + room)
+            points = [line.at(a[some]) for line in self.lines]
+            with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
+                f = self._f([point.requires_grad_() for point in points], len(a[some]))
+                slopes = torch.autograd.grad(f.sum(), points)  # texts do not mix: one sum serves them all
+            pairs = zip(self.lines, slopes, strict=True)
+            shares = [line.along(slope, weights[some]) for line, slope in pairs]
+            total = [sum_ + share for sum_, share in zip(total, shares, strict=True)] if total else shares
+        return total
+
+    def _f(self, points: list[Tensor], n_steps: int) -> Tensor:
+        """f_c at such points: (texts * steps,), the steps of a text side by side."""
+
+        def again(part: Tensor) -> Tensor:
+            return part.repeat_interleave(n_steps, 0)
+
+        query = None
+        if self.model.query_encoder is not None and self.batch.query is not None:
+            present = again(self.batch.query.present)
+            query = self.model.query_encoder.summary(self.lines[1].encode(points[1], present), present)
+        h = self.lines[0].encode(points[0], again(self.batch.passage.present))
+        alpha = self.model.attend(h, again(self.batch.passage.mask), query)
+        candidates = None if self.batch.candidates is None else again(self.batch.candidates)
+        return score(self.model.decode(h, alpha, query, candidates), again(self.target), self.of)

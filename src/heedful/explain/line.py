@@ -1,0 +1,110 @@
+"""Texts on the straight line from a baseline to their embeddings: b + a (x - b), 0 <= a <= 1.
+
+Markers stay where they are at every a, and so does padding: only words move, so only words can be given a
+part of the change f(x) - f(b), where b means "no words, the same markers".
+
+`Embeddings` serves any encoder. `Projections` serves the BiLSTM: its first map is linear, so the image of
+the line is a line, the slope along it is the same number, (df/dx) . (x - b) = (df/dp) . (p(x) - p(b)), and
+p is computed once instead of at every step (see recurrence.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from heedful.explain import recurrence
+from heedful.models.encoders import BiLSTM, Encoder
+from heedful.records import Tokens
+
+
+class Line:
+    """One part (passage or query) of some texts, on its way."""
+
+    def at(self, a: Tensor) -> Tensor:
+        """Every text at each a (steps,): points from which gradients start."""
+        raise NotImplementedError
+
+    def encode(self, point: Tensor, present: Tensor) -> Tensor:
+        """h (texts * steps, length, hidden) at such points, the steps of a text side by side."""
+        raise NotImplementedError
+
+    def along(self, slope: Tensor, weights: Tensor) -> Tensor:
+        """sum_k weights_k (df/dx at a_k) . (x - b) for each word: (texts, length)."""
+        raise NotImplementedError
+
+
+def line(encoder: Encoder, tokens: Tokens, x: Tensor, baseline: Tensor | None) -> Line:
+    """The line from baseline to x, both (texts, length, dim); without a baseline, x does not move."""
+    if baseline is None:
+        return Still(encoder(x, tokens.present))
+    step = (x - baseline) * tokens.mask.unsqueeze(-1)  # (texts, length, dim): x - b, words only
+    if type(encoder) is not BiLSTM:
+        return Embeddings(encoder, x, step)
+    weights = recurrence.Weights.of(encoder)
+    p = recurrence.turn(weights.project(x), tokens.present) + weights.b.unsqueeze(1)
+    change = recurrence.turn(weights.project(step), tokens.present)
+    return Projections(weights.W_hh, tokens.present, p, change)
+
+
+@dataclass(frozen=True, slots=True)
+class Still(Line):
+    """A part that does not move is encoded once. Nothing of the change is its own."""
+
+    h: Tensor  # (texts, length, hidden)
+
+    def at(self, a: Tensor) -> Tensor:
+        return self.h.repeat_interleave(len(a), 0)
+
+    def encode(self, point: Tensor, present: Tensor) -> Tensor:
+        return point
+
+    def along(self, slope: Tensor, weights: Tensor) -> Tensor:
+        return self.h.new_zeros(self.h.shape[:2])
+
+
+@dataclass(frozen=True, slots=True)
+class Embeddings(Line):
+    """Any encoder: the embeddings themselves move."""
+
+    encoder: Encoder
+    x: Tensor  # (texts, length, dim)
+    step: Tensor  # (texts, length, dim)
+
+    def at(self, a: Tensor) -> Tensor:
+        back = (a - 1).view(-1, 1, 1)  # (steps, 1, 1): b + a (x - b) = x + (a - 1)(x - b)
+        return torch.addcmul(self.x.unsqueeze(1), self.step.unsqueeze(1), back).flatten(0, 1)
+
+    def encode(self, point: Tensor, present: Tensor) -> Tensor:
+        h: Tensor = self.encoder(point, present)
+        return h
+
+    def along(self, slope: Tensor, weights: Tensor) -> Tensor:
+        by_step = slope.view(len(self.x), len(weights), *slope.shape[1:])  # (texts, steps, length, dim)
+        return (torch.einsum("nkld,k->nld", by_step, weights) * self.step).sum(-1)
+
+
+@dataclass(frozen=True, slots=True)
+class Projections(Line):
+    """The BiLSTM: p moves, (length, 2, texts, 4 hidden), its second direction turned around."""
+
+    W_hh: Tensor  # (2, hidden, 4 hidden)
+    present: Tensor  # (texts, length)
+    p: Tensor
+    step: Tensor
+
+    def at(self, a: Tensor) -> Tensor:
+        back = (a - 1).unsqueeze(-1)  # (steps, 1)
+        return torch.addcmul(self.p.unsqueeze(3), self.step.unsqueeze(3), back).flatten(2, 3)
+
+    def encode(self, point: Tensor, present: Tensor) -> Tensor:
+        h = recurrence.turn(recurrence.states(point, self.W_hh), present)  # (length, 2, texts * steps, ...)
+        return h.permute(2, 0, 1, 3).flatten(2)
+
+    def along(self, slope: Tensor, weights: Tensor) -> Tensor:
+        length, _, texts, wide = self.p.shape
+        by_step = slope.view(length, 2, texts, len(weights), wide)
+        shares = (torch.einsum("ldnkg,k->ldng", by_step, weights) * self.step).sum(-1)  # (length, 2, texts)
+        return recurrence.turn(shares, self.present).sum(1).T

@@ -1,0 +1,166 @@
+"""Layer-wise relevance propagation (Bach et al. 2015), with the rules of Arras et al. 2017 for gates.
+
+The top relevance is the logit f_c. Each layer hands it down to what it read, in proportion to contribution,
+until it arrives at the words; what falls to biases, to epsilon and to the markers is not handed on, and
+
+    sum over words of R + what was kept on the way = f_c
+
+holds to the last digit (`conservation` gives the second term layer by layer). The rules: relevance_rules.py,
+relevance_lstm.py, relevance_layers.py. Attention is a gate: c = sum_t alpha_t h_t shares by contribution
+alpha_t h_t, and the weights alpha take nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from heedful.errors import Mistake
+from heedful.explain.explainer import Scores
+from heedful.explain.gradient import Parts, chosen, embeddings
+from heedful.explain.relevance_layers import average, cnn, transformer
+from heedful.explain.relevance_lstm import bilstm
+from heedful.explain.relevance_rules import Layer, Rule
+from heedful.models import AttentiveClassifier
+from heedful.models.classifier import Decoder
+from heedful.models.encoders import CNN, Average, BiLSTM, Encoder, Transformer
+from heedful.records import Batch, Tokens
+
+LAYERS: dict[type[Encoder], Callable[[Rule, str, Any, Tensor, Tensor], Layer]] = {
+    BiLSTM: bilstm,
+    CNN: cnn,
+    Average: average,
+    Transformer: transformer,
+}
+
+
+def lrp(
+    model: AttentiveClassifier,
+    batch: Batch,
+    target: Tensor,
+    *,
+    of: Literal["logit"] = "logit",
+    parts: Parts = "both",
+    epsilon: float = 0.001,
+) -> Scores:
+    """Relevance of each word for the logit f_c (f_0 = -z where one logit z serves two labels). Signed.
+
+    `gap` is what did not arrive at words, f_c - sum of R, and `scale` is |f_c|. A large gap is no error of
+    arithmetic: it says that the model's biases and markers, not its words, carry much of the logit.
+    """
+    if of != "logit":
+        raise Mistake(f"lrp explains the logit, not of={of!r}: only a linear output can be handed down.")
+    asked = chosen(model, parts)
+    f, passage, query = _propagate(model, batch, target, Rule(_positive(epsilon)))
+    arrived = passage.sum(1) if query is None else passage.sum(1) + query.sum(1)  # (batch,)
+    return Scores(
+        passage=passage if "passage" in asked else torch.zeros_like(passage),
+        query=query if "query" in asked else None,
+        gap=f - arrived,
+        scale=f.abs(),
+        forward_passes=len(batch),
+        backward_passes=len(batch),
+    )
+
+
+def conservation(
+    model: AttentiveClassifier, batch: Batch, target: Tensor, *, epsilon: float = 0.001
+) -> dict[str, Tensor]:
+    """What each layer kept for its biases and epsilon, and what fell to markers: (batch,) each.
+
+    Each is computed from its own formula, not as a difference, so that their sum can be held against `gap`.
+    """
+    kept: dict[str, Tensor] = {}
+    _propagate(model, batch, target, Rule(_positive(epsilon), kept))
+    return kept
+
+
+@torch.no_grad()
+def _propagate(
+    model: AttentiveClassifier, batch: Batch, target: Tensor, rule: Rule
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """f_c (batch,), and the relevance of the words of the passage and of the query."""
+    x, x_query = embeddings(model, batch)
+    h, back_passage = _encoder(rule, "passage encoder", model.encoder, x, batch.passage)
+    query = R_query = None
+    if model.query_encoder is not None and batch.query is not None and x_query is not None:
+        h_query, back_query = _encoder(rule, "query encoder", model.query_encoder, x_query, batch.query)
+        query = model.query_encoder.summary(h_query, batch.query.present)  # (batch, hidden)
+    alpha = model.attend(h, batch.passage.mask, query)  # (batch, length)
+    context = (alpha.unsqueeze(1) @ h).squeeze(1)  # (batch, hidden)
+
+    f, R_context, R_query = _decoder(rule, model.decoder, context, query, target)
+    s = rule.ratio(R_context, context, "attention")  # (batch, hidden)
+    R_passage = back_passage(alpha.unsqueeze(-1) * h * s.unsqueeze(1))  # (batch, length)
+    if R_query is None:
+        return f, _words(rule, batch.passage, R_passage), None
+    assert query is not None
+    assert batch.query is not None
+    summary = _summary(rule, model.query_encoder, h_query, query, batch.query.present, R_query)
+    R_words = back_query(summary)
+    return f, _words(rule, batch.passage, R_passage), _words(rule, batch.query, R_words)
+
+
+def _encoder(rule: Rule, name: str, encoder: Encoder, x: Tensor, tokens: Tokens) -> Layer:
+    if type(encoder) not in LAYERS:
+        known = ", ".join(kind.__name__ for kind in LAYERS)
+        raise Mistake(f"lrp has no rules for the encoder {type(encoder).__name__}, only for {known}.")
+    return LAYERS[type(encoder)](rule, name, encoder, x, tokens.present)
+
+
+def _decoder(
+    rule: Rule, decoder: Decoder, context: Tensor, query: Tensor | None, target: Tensor
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """f_c, and the relevance of the context and of the query: (batch,), (batch, hidden), (batch, hidden)."""
+    if decoder.theta is not None:
+        f, R = _logit(rule, decoder.theta, context, target)
+        return f, R, None
+    assert decoder.Wp is not None
+    assert decoder.Wq is not None
+    assert decoder.W2 is not None
+    assert query is not None
+    inner = decoder.Wp(context) + decoder.Wq(query)  # (batch, features)
+    f, R = _logit(rule, decoder.W2, inner.tanh(), target)  # tanh passes relevance on
+    s = rule.ratio(R, inner, "decoder", decoder.Wp.bias)  # (batch, features)
+    return f, context * (s @ decoder.Wp.weight), query * (s @ decoder.Wq.weight)
+
+
+def _logit(rule: Rule, linear: nn.Linear, features: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """f_c = w_c . features + b_c, and the relevance of the features."""
+    one = len(linear.weight) == 1  # one logit z for two labels: f_1 = z, f_0 = -z
+    row, sign = (torch.zeros_like(target), 2 * target - 1) if one else (target, torch.ones_like(target))
+    w = linear.weight[row] * sign.unsqueeze(1)  # (batch, features)
+    b = linear.bias[row] * sign  # (batch,)
+    f = (w * features).sum(1) + b  # (batch,)
+    s = rule.ratio(f.unsqueeze(1), f.unsqueeze(1), "output", b.unsqueeze(1))  # (batch, 1)
+    return f, features * w * s
+
+
+def _summary(
+    rule: Rule, encoder: Encoder | None, h: Tensor, query: Tensor, present: Tensor, R: Tensor
+) -> Tensor:
+    """From the query vector to the states it was made of: (batch, hidden) -> (batch, length, hidden)."""
+    if isinstance(encoder, BiLSTM):  # the last forward state and the first backward state, unchanged
+        R_h = torch.zeros_like(h)
+        half = h.shape[-1] // 2
+        R_h[torch.arange(len(h), device=h.device), present.sum(1) - 1, :half] = R[:, :half]
+        R_h[:, 0, half:] = R[:, half:]
+        return R_h
+    weight = present.to(h.dtype) / present.sum(1, keepdim=True)  # (batch, length): the mean
+    s = rule.ratio(R, query, "query summary")  # (batch, hidden)
+    return weight.unsqueeze(-1) * h * s.unsqueeze(1)
+
+
+def _words(rule: Rule, tokens: Tokens, R: Tensor) -> Tensor:
+    """The relevance of words; what fell to markers is kept."""
+    rule.keep("markers", R * ~tokens.mask)
+    return R * tokens.mask
+
+
+def _positive(epsilon: float) -> float:
+    if not epsilon > 0:
+        raise Mistake(f"epsilon must be above 0, not {epsilon}: it keeps a division by zero away.")
+    return epsilon
