@@ -1,0 +1,158 @@
+"""How different can attention be, and the prediction still be the same?
+
+Jain & Wallace 2019, section 4.2.2, Algorithm 3, figures 4 and 5: for each text the epsilon-max JSD, the
+greatest JSD(alpha, alpha^) of a distribution with TVD[y(alpha), y^] <= epsilon, and that distribution.
+Method "exact" gives the maximum itself for two labels (adversary_exact); for more labels and with a query,
+the farthest that was found and an upper bound (adversary_search). Method "adam" is the published search
+(adversary_adam). `compare` runs both: how far below the truth the published search was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field
+
+from heedful.config import Config
+from heedful.experiments.experiment import Batches, Chunk, Experiment, Read, Summary, generators
+from heedful.experiments.summary import Line, column, grouped, mean, plain, quantiles, share, spread
+
+if TYPE_CHECKING:
+    from heedful.experiments.adversary_exact import Adversary
+    from heedful.experiments.observe import Observed
+    from heedful.models.classifier import AttentiveClassifier
+
+
+class AdversarialConfig(Config):
+    """Defaults of the paper (footnotes 6 and 7), except that the default method is the exact one.
+
+    epsilon None is .01, and .05 for models with a query. The paper gives .05 "for QA datasets"; SNLI was run
+    by the authors' code for QA, with the same decoder, so natural language inference counts as QA here.
+    """
+
+    method: Literal["exact", "adam"] = "exact"
+    epsilon: float | None = Field(default=None, gt=0, lt=1)
+    compare: bool = False  # exact and adam on the same texts
+    k: int = Field(default=5, ge=1)  # distributions that Adam looks for at once
+    steps: int = Field(default=500, ge=1)
+    learning_rate: float = Field(default=0.01, gt=0)
+    penalty: float = Field(default=500.0, ge=0)  # lambda; the authors' code has no 1/k before it: 2500
+    refine: bool = (
+        False  # several labels, method exact: start from Adam's distributions, too (slow, gains little)
+    )
+
+
+def run(
+    model: AttentiveClassifier,
+    batches: Batches,
+    config: AdversarialConfig,
+    rng: np.random.Generator,
+    how: Read | None = None,
+) -> Iterator[Chunk]:
+    """Rows: `jsd` (epsilon-max JSD), `delta_y`, `bound`, `exact`, `ceiling`, `attention`, `adversarial`.
+
+    `bound` is an upper bound of the true epsilon-max JSD, and `exact` says that `jsd` reaches it; `ceiling`
+    is what could be had if the prediction did not matter. `feasible` is False where Adam found nothing within
+    epsilon: then `jsd` is 0 and `adversarial` is the model's own attention. `attention` and `adversarial`
+    are lists over the real words. With `compare` also `jsd_exact`, `jsd_adam`, their `gap`,
+    `delta_y_adam` and `adversarial_adam`.
+    """
+    from heedful.experiments.adversary_search import ceiling
+    from heedful.experiments.observe import observer
+
+    ADVERSARIAL.check(model.can)
+    observe, generator_of = observer(model, how), generators(rng)
+    for examples, batch in batches:
+        seen = observe(examples, batch)
+        exact, adam = search(seen, config, generator_of)
+        best = adam if config.method == "adam" else exact
+        assert best is not None
+        chunk = seen.rows() | {
+            "jsd": best.jsd,
+            "delta_y": best.delta_y,
+            "bound": best.bound,
+            "exact": best.exact,
+            "ceiling": ceiling(seen),
+            "feasible": best.feasible,
+            "attention": seen.words(seen.alpha),
+            "adversarial": seen.words(best.alpha),
+        }
+        if exact is not None and adam is not None and config.compare:
+            chunk |= {
+                "jsd_exact": exact.jsd,
+                "jsd_adam": adam.jsd,
+                "gap": exact.jsd - adam.jsd,
+                "delta_y_adam": adam.delta_y,
+                "adversarial_adam": seen.words(adam.alpha),
+            }
+        without = seen.n_words == 0
+        for name in ("jsd", "delta_y", "bound", "ceiling", "jsd_exact", "jsd_adam", "gap", "delta_y_adam"):
+            if name in chunk:
+                chunk[name] = np.where(without, np.nan, chunk[name])
+        yield chunk
+
+
+def search(
+    seen: Observed, config: AdversarialConfig, generator_of: Callable[[int], np.random.Generator]
+) -> tuple[Adversary | None, Adversary | None]:
+    """(exact, adam) for a batch, None for what was not asked."""
+    from heedful.experiments.adversary_adam import adam_adversaries, farthest_feasible, initial
+    from heedful.experiments.adversary_exact import exact_adversary
+    from heedful.experiments.adversary_search import ceiling, search_adversary
+
+    epsilon = config.epsilon or (0.01 if seen.query is None else 0.05)
+    theta = seen.decoder.theta
+    two_labels = theta is not None and theta.out_features == 1
+    exact = adam = dense = None
+    if config.compare or config.method == "adam" or (config.refine and not two_labels):
+        texts = zip(seen.n_words, seen.examples, strict=True)
+        starts = [initial(n, config.k, generator_of(example)) for n, example in texts]
+        rate, penalty = config.learning_rate, config.penalty
+        dense = adam_adversaries(seen, starts, epsilon, steps=config.steps, rate=rate, penalty=penalty)
+        adam = farthest_feasible(seen, dense, epsilon, ceiling(seen))
+    if config.compare or config.method == "exact":
+        if two_labels:
+            assert theta is not None
+            s = seen.projected.squeeze(-1).numpy()  # (B, T)
+            exact = exact_adversary(seen.alpha.numpy(), s, theta.bias.item(), seen.real.numpy(), epsilon)
+        else:
+            exact = search_adversary(seen, epsilon, dense)
+    return exact, adam
+
+
+def summarise(table: pa.Table) -> Summary:
+    """Overall, by class (figure 4), by max attention (figure 5), by both: see `_line`."""
+    return grouped(table, _line)
+
+
+def _line(table: pa.Table) -> Line:
+    """Mean, quantiles and shares of epsilon-max JSD; how much of what is possible; exact against Adam."""
+    jsd, ceiling = column(table, "jsd"), column(table, "ceiling")
+    defined = ~np.isnan(jsd)
+    line = spread(jsd) | quantiles(jsd)
+    line["above_half"] = share(jsd > 0.5, defined)
+    line["mean_of_ceiling"] = mean(np.divide(jsd, ceiling, out=np.full_like(jsd, np.nan), where=ceiling > 0))
+    line["exact"] = share(column(table, "exact") > 0, defined)
+    line["feasible"] = share(column(table, "feasible") > 0, defined)
+    line["mean_bound"] = mean(column(table, "bound"))
+    if "gap" in table.column_names:
+        gap, adam = column(table, "gap"), column(table, "jsd_adam")
+        line["adam"] = spread(adam) | quantiles(adam)
+        line["gap"] = spread(gap) | quantiles(gap)
+        line["gap"]["max"] = plain({"max": float(np.nanmax(gap)) if defined.any() else np.nan})["max"]
+    return line
+
+
+ADVERSARIAL = Experiment(
+    name="adversarial",
+    question="How different can attention be, and the prediction still be the same?",
+    paper="Jain & Wallace 2019, section 4.2.2",
+    config=AdversarialConfig,
+    needs=frozenset({"attention", "decode_with_attention"}),
+    version="1",
+    run=run,
+    summarise=summarise,
+)

@@ -1,0 +1,191 @@
+"""Does attention agree with other measures of what mattered?
+
+Jain & Wallace 2019, section 4.1, Algorithm 1, table 2 and figure 2: Kendall's tau-b over the real words of
+each text between two explanations of the predicted label. tau_g is the pair attention/gradient_x_input,
+tau_loo is attention/omission, each as published (`JAIN_WALLACE` in the method's file). Two more pairs make
+them readable: gradient_x_input/omission (do the alternatives agree with each other?) and attention/random
+(what chance gives). tau counts the unimportant words as much as the important ones, so each row also has
+the overlap of the k highest words, Spearman's rho, and a top-weighted tau. A pair is undefined for a text
+with one word or constant scores: that is null, is counted, and is never averaged in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field, field_validator
+
+from heedful.config import Config
+from heedful.errors import Mistake, one_of
+from heedful.experiments.experiment import Batches, Chunk, Experiment, Floats, Ints, Read, Summary, generators
+from heedful.experiments.summary import Bools, Line, column, mean, spread
+from heedful.measure.agreement import expected_overlap, top_k_overlap
+from heedful.measure.rank import kendall, spearman, weighted_kendall
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from heedful.models.classifier import AttentiveClassifier
+    from heedful.records import Batch
+
+RANDOM = "random"
+ATTENTION = "attention"
+MEASURES = ("tau", "spearman", "weighted_tau", "overlap")
+
+
+class CorrelationConfig(Config):
+    """Defaults of the paper. `options` are for one method: {"gradient_x_input": {"of": "logit"}}.
+
+    For the two methods of the paper, the options given are added to those of the publication.
+    """
+
+    pairs: tuple[tuple[str, str], ...] = Field(
+        default=(
+            (ATTENTION, "gradient_x_input"),
+            (ATTENTION, "omission"),
+            ("gradient_x_input", "omission"),
+            (ATTENTION, RANDOM),
+        ),
+        min_length=1,
+    )
+    options: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    k: int = Field(default=5, ge=1)  # words compared by `overlap`
+    absolute: bool = True  # rank by |score|: what pushes the prediction down mattered, too
+
+    @field_validator("pairs")
+    @classmethod
+    def _different(cls, pairs: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+        if len(set(pairs)) < len(pairs) or any(first == second for first, second in pairs):
+            raise ValueError("a pair is two different methods, and is given once")
+        return pairs
+
+
+def run(
+    model: AttentiveClassifier,
+    batches: Batches,
+    config: CorrelationConfig,
+    rng: np.random.Generator,
+    how: Read | None = None,
+) -> Iterator[Chunk]:
+    """One row for each text and pair: `pair` ("attention/omission"), the MEASURES, `p` of tau, and
+    `overlap_expected`, what the overlap would be if one of the two were a random ranking."""
+    from heedful.experiments.observe import read
+
+    CORRELATION.check(model.can)
+    methods = methods_of(config)
+    generator_of = generators(rng)
+    for examples, batch in batches:
+        output = (how or read)(model, batch)
+        real = batch.passage.mask.cpu().numpy()  # (B, length)
+        scores = {name: method(model, batch, output.predicted) for name, method in methods.items()}
+        scores[ATTENTION] = output.alpha.cpu().numpy()  # already known: not computed again
+        scores[RANDOM] = random_scores(real, [generator_of(i) for i in examples])
+        if config.absolute:
+            scores = {name: np.abs(values) for name, values in scores.items()}
+        base: Chunk = {
+            "example": np.asarray(examples, dtype=np.int64),
+            "predicted": output.predicted.cpu().numpy(),
+            "max_attention": np.where(real.any(1), output.alpha.amax(1).double().cpu().numpy(), np.nan),
+            "n_words": real.sum(1),
+        }
+        for first, second in config.pairs:
+            pair = {"pair": [f"{first}/{second}"] * len(batch)}
+            yield base | pair | compared(scores[first], scores[second], real, config.k)
+
+
+def methods_of(config: CorrelationConfig) -> dict[str, Callable[..., Floats]]:
+    """Each method of the pairs once, with its options, as a function (model, batch, target) -> scores."""
+    from heedful.explainers import EXPLAINERS
+    from heedful.explainers.gradient import JAIN_WALLACE as GRADIENT
+    from heedful.explainers.omission import JAIN_WALLACE as OMISSION
+
+    published: dict[str, dict[str, Any]] = {"gradient_x_input": {**GRADIENT}, "omission": {**OMISSION}}
+    names = list(
+        dict.fromkeys(name for pair in config.pairs for name in pair if name not in (ATTENTION, RANDOM))
+    )
+    for name in config.options:
+        if name not in names:
+            raise Mistake(f"options are given for {name!r}, which is in none of the pairs, or takes none.")
+
+    def prepared(name: str) -> Callable[..., Floats]:
+        if name not in EXPLAINERS:
+            raise one_of("explainer", name, list(EXPLAINERS))
+        explainer = EXPLAINERS[name]
+        options = published.get(name, {}) | config.options.get(name, {})
+        if "parts" in explainer.options:
+            options = {"parts": "passage"} | options  # the query is not attended to
+        unknown = sorted(set(options) - explainer.options)
+        if unknown:
+            known = ", ".join(sorted(explainer.options)) or "none"
+            raise Mistake(f"{name} does not take the option {unknown[0]!r}. It takes: {known}.")
+
+        def scores(model: AttentiveClassifier, batch: Batch, target: Tensor) -> Floats:
+            found = explainer.run(model, batch, target, **options).passage
+            values: Floats = found.detach().cpu().numpy()
+            return values
+
+        return scores
+
+    return {name: prepared(name) for name in names}
+
+
+def random_scores(real: Bools, rngs: list[np.random.Generator]) -> Floats:
+    """A random ranking of the real words of each text: (B, length)."""
+    scores = np.zeros(real.shape)
+    for row, rng in enumerate(rngs):
+        scores[row, real[row]] = rng.random(int(real[row].sum()))
+    return scores
+
+
+def compared(first: Floats, second: Floats, real: Bools, k: int) -> Chunk:
+    """The measures of one pair, from scores (B, length): (B,) each, nan where undefined."""
+    found = kendall(first, second, real)
+    constant = np.isnan(found.tau)  # nothing is ranked: then no measure means anything
+    overlap = np.where(constant, np.nan, top_k_overlap(first, second, real, k))
+    return {
+        "tau": found.tau,
+        "p": found.p,
+        "spearman": spearman(first, second, real),
+        "weighted_tau": weighted_kendall(first, second, real),
+        "overlap": overlap,
+        "overlap_expected": np.where(constant, np.nan, expected_overlap(found.n_tokens, k)),
+    }
+
+
+def summarise(table: pa.Table) -> Summary:
+    """For each pair, overall and by predicted class: n, undefined, mean, std, interval of each measure.
+
+    `tau` also has sig_frac, the share of the defined ones with p <= .05 (table 2).
+    """
+    names = table["pair"].to_numpy(zero_copy_only=False)
+    return {str(name): _by_class(table.filter(pa.array(names == name))) for name in dict.fromkeys(names)}
+
+
+def _by_class(table: pa.Table) -> Line:
+    predicted: Ints = table["predicted"].to_numpy()
+    classes = {
+        str(label): _line(table.filter(pa.array(predicted == label))) for label in np.unique(predicted)
+    }
+    return {"overall": _line(table), "by_class": classes}
+
+
+def _line(table: pa.Table) -> Line:
+    p, expected = column(table, "p"), column(table, "overlap_expected")
+    line = {name: spread(column(table, name), p if name == "tau" else None) for name in MEASURES}
+    line["overlap"]["expected"] = mean(expected)
+    return line
+
+
+CORRELATION = Experiment(
+    name="correlation",
+    question="Does attention agree with other measures of what mattered?",
+    paper="Jain & Wallace 2019, section 4.1",
+    config=CorrelationConfig,
+    needs=frozenset({"embed", "encode", "attention"}),
+    version="1",
+    run=run,
+    summarise=summarise,
+)

@@ -1,0 +1,204 @@
+"""What holds for every experiment: its rows depend on the text alone, its summary on the rows alone."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+import zoo
+from distinct import distinct
+from heedful.errors import Mistake
+from heedful.experiments import EXPERIMENTS, Chunk, Experiment, find, to_table
+from heedful.experiments.adversarial import AdversarialConfig
+from heedful.experiments.together import together
+from heedful.models import AttentiveClassifier, Output
+from heedful.records import Batch, Tokens
+
+LENGTHS = [5, 1, 11, 2, 8, 8]
+FAST: dict[str, list[dict[str, Any]]] = {
+    "correlation": [{}],
+    "permutation": [{"permutations": 10}],
+    "adversarial": [{}, {"method": "adam", "steps": 30}, {"compare": True, "refine": True, "steps": 30}],
+}
+CASES = [(name, options, task) for name in EXPERIMENTS for options in FAST[name] for task in zoo.TASK_NAMES]
+each_case = pytest.mark.parametrize(("name", "options", "task"), CASES)
+
+
+def rows_of(
+    name: str, options: dict[str, Any], task: zoo.TaskName, split: list[list[int]], seed: int = 0
+) -> tuple[Experiment, pa.Table]:
+    whole = distinct(zoo.batch(LENGTHS, task))
+    experiment = find(name)
+    batches = [(np.array(part), picked(whole, part)) for part in split]
+    config = experiment.config.parse(options, name)
+    return experiment, to_table(
+        experiment.run(zoo.network(task=task), batches, config, np.random.default_rng(seed))
+    )
+
+
+def picked(whole: Batch, rows: list[int]) -> Batch:
+    if len(rows) == 1:
+        return zoo.row(whole, rows[0])
+
+    def some(tokens: Tokens) -> Tokens:
+        return Tokens(tokens.ids[rows], tokens.present[rows], tokens.mask[rows])
+
+    return Batch(
+        some(whole.passage),
+        None if whole.query is None else some(whole.query),
+        None if whole.candidates is None else whole.candidates[rows],
+        None if whole.labels is None else whole.labels[rows],
+    )
+
+
+@each_case
+def test_rows_have_the_common_columns_and_a_summary_for_json(
+    name: str, options: dict[str, Any], task: zoo.TaskName
+) -> None:
+    experiment, table = rows_of(name, options, task, [list(range(6))])
+    model, batch = zoo.network(task=task), distinct(zoo.batch(LENGTHS, task))
+    with torch.no_grad():
+        output = model(batch)
+    for row in table.to_pylist():
+        assert row["predicted"] == output.predicted[row["example"]]
+        assert row["max_attention"] == pytest.approx(float(output.alpha[row["example"]].max()), abs=1e-12)
+        assert row["n_words"] == LENGTHS[row["example"]]
+    assert sorted(set(table["example"].to_pylist())) == list(range(6))
+    text = json.dumps(experiment.summarise(table), allow_nan=False)
+    assert text == json.dumps(experiment.summarise(table), allow_nan=False)
+
+
+@each_case
+def test_rows_do_not_depend_on_the_batches(name: str, options: dict[str, Any], task: zoo.TaskName) -> None:
+    _, together = rows_of(name, options, task, [[0, 1, 2, 3, 4, 5]])
+    _, apart = rows_of(name, options, task, [[4], [5, 0, 2], [3, 1]])
+    assert together.schema.equals(apart.schema)
+    for column in together.column_names:
+        for one, other in zip(together[column].to_pylist(), apart[column].to_pylist(), strict=True):
+            if isinstance(one, float | list):
+                assert one == pytest.approx(other, abs=1e-7)
+            else:
+                assert one == other
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("permutation", {}), ("adversarial", {"method": "adam", "steps": 5})]
+)
+def test_chance_comes_from_the_generator(name: str, options: dict[str, Any]) -> None:
+    tables = [rows_of(name, options, "binary", [list(range(6))], seed)[1] for seed in (1, 1, 2)]
+    assert tables[0].equals(tables[1])
+    assert not tables[0].equals(tables[2])
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_nothing_is_left_behind(name: str) -> None:
+    model, batch = zoo.network(), zoo.batch(LENGTHS)
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    ids, state, threads = batch.passage.ids.clone(), torch.get_rng_state(), torch.get_num_threads()
+    experiment = find(name)
+    list(experiment.run(model, [(np.arange(6), batch)], experiment.config(), np.random.default_rng(0)))
+    assert all(torch.equal(before[key], value) for key, value in model.state_dict().items())
+    assert all(p.requires_grad and p.grad is None for p in model.parameters())
+    assert torch.equal(ids, batch.passage.ids)
+    assert torch.equal(state, torch.get_rng_state())
+    assert threads == torch.get_num_threads()
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_a_float32_model_gives_nearly_the_same_rows(name: str) -> None:
+    experiment, batch = find(name), distinct(zoo.batch([9, 14]))
+    tables = [
+        to_table(
+            experiment.run(model, [(np.arange(2), batch)], experiment.config(), np.random.default_rng(0))
+        )
+        for model in (zoo.network(), zoo.network().float())
+    ]
+    value = {"correlation": "tau", "permutation": "median", "adversarial": "jsd"}[name]
+    assert tables[0][value].to_numpy() == pytest.approx(tables[1][value].to_numpy(), abs=1e-3)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_a_model_that_cannot_is_refused_by_name(name: str) -> None:
+    experiment = find(name)
+    with pytest.raises(Mistake, match=rf"{name} needs a model .*attention.*; bert can: embed\."):
+        experiment.check(frozenset({"embed"}), "bert")
+    experiment.check(zoo.network().can)
+
+
+def test_a_wrong_name_or_setting_is_a_mistake() -> None:
+    with pytest.raises(Mistake, match="Did you mean 'permutation'"):
+        find("permutations")
+    with pytest.raises(Mistake, match=r"there is no setting 'permutation'\. Known: permutations"):
+        find("permutation").config.parse({"permutation": 3}, "--option")
+    with pytest.raises(Mistake, match="epsilon"):
+        AdversarialConfig.parse({"epsilon": 0}, "--option")
+    with pytest.raises(Mistake, match="no rows"):
+        to_table([])
+
+
+def test_epsilon_is_that_of_the_paper_for_the_task() -> None:
+    for task, epsilon in (("binary", 0.01), ("several", 0.01), ("nli", 0.05)):
+        given = rows_of("adversarial", {"epsilon": epsilon}, task, [list(range(6))])[1]  # type: ignore[arg-type]
+        assert rows_of("adversarial", {}, task, [list(range(6))])[1].equals(given)  # type: ignore[arg-type]
+
+
+def test_exact_and_adam_are_compared_on_the_same_texts() -> None:
+    experiment, table = rows_of("adversarial", {"compare": True, "steps": 50}, "binary", [list(range(6))])
+    rows = table.to_pylist()
+    for row in rows:
+        assert row["jsd"] == row["jsd_exact"] >= row["jsd_adam"] - 1e-9
+        assert row["gap"] == pytest.approx(row["jsd_exact"] - row["jsd_adam"])
+        assert row["exact"] is True
+        assert row["jsd"] <= row["ceiling"] + 1e-9
+        assert (
+            len(row["attention"]) == len(row["adversarial"]) == len(row["adversarial_adam"]) == row["n_words"]
+        )
+        assert sum(row["adversarial"]) == pytest.approx(1)
+    summary = experiment.summarise(table)["overall"]
+    assert summary["gap"]["mean"] == pytest.approx(summary["mean"] - summary["adam"]["mean"])
+    assert summary["exact"] == 1.0
+    assert summary["above_half"] == np.mean([row["jsd"] > 0.5 for row in rows])
+
+
+def test_rows_can_be_summarised_where_torch_is_not_loaded() -> None:
+    code = (
+        "import sys, numpy as np, pyarrow as pa; from heedful.experiments import EXPERIMENTS, find\n"
+        "t = pa.table({'predicted': [0, 1], 'max_attention': [.2, .8], 'median': [.1, .2]})\n"
+        "assert find('permutation').summarise(t)['overall']['n'] == 2\n"
+        "[find(name) for name in EXPERIMENTS]\n"
+        "print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "False", done.stderr
+
+
+@pytest.mark.parametrize("task", ["binary", "nli"])
+def test_together_gives_the_same_rows_and_reads_each_batch_once(
+    task: zoo.TaskName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, whole = zoo.network(task=task), distinct(zoo.batch(LENGTHS, task))
+    batches = [(np.array(part), picked(whole, part)) for part in ([2, 0, 5], [1, 3, 4])]
+    asked = [(find(name), find(name).config.parse(FAST[name][0], name)) for name in EXPERIMENTS]
+    alone = {e.name: to_table(e.run(model, batches, config, np.random.default_rng(3))) for e, config in asked}
+    read = 0
+    forward = AttentiveClassifier.forward
+
+    def counted(self: AttentiveClassifier, batch: Batch, **given: Any) -> Output:
+        nonlocal read
+        read += not torch.is_grad_enabled() and any(batch is one for _, one in batches)
+        return forward(self, batch, **given)
+
+    monkeypatch.setattr(AttentiveClassifier, "forward", counted)
+    rows: dict[str, list[Chunk]] = {name: [] for name in EXPERIMENTS}
+    for name, chunk in together(model, batches, asked, seed=3):
+        rows[name].append(chunk)
+    assert read == len(batches)
+    for name, table in alone.items():
+        assert to_table(rows[name]).equals(table)
