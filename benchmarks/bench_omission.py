@@ -17,9 +17,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from heedful.config import EncoderName, ModelConfig
-from heedful.explain.edits import Edits, edit
-from heedful.explain.occlusion import occlusion
-from heedful.explain.one_word import change_each_word
+from heedful.explainers.edits import Edits, edit
+from heedful.explainers.occlusion import occlusion
+from heedful.explainers.one_word import change_each_word
 from heedful.models import AttentiveClassifier, build
 from heedful.records import Batch, Tokens
 from timing import seconds

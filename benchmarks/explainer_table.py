@@ -1,6 +1,6 @@
 """Write docs/explainers.md: what each explainer declares, and what Kindermans' input-shift test says of it.
 
-    python benchmarks/explainer_table.py > docs/explainers.md
+python benchmarks/explainer_table.py > docs/explainers.md
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 import test_explainer_contract as contract
 from zoo import batch, network
 
-from heedful.explain import EXPLAINERS
+from heedful.explainers import EXPLAINERS
 
 CITATIONS = {
     "attention": "the model's own weights",
@@ -60,7 +60,7 @@ attention); their leave-one-out is `omission` with `change="tvd"`.
 
 ## Li et al. 2016: importance over a corpus
 
-`heedful.explain.corpus_view` gives the mean effect of erasing a word over all its occurrences, and of erasing a
+`heedful.explainers.corpus_view` gives the mean effect of erasing a word over all its occurrences, and of erasing a
 dimension of the embeddings.
 
 ## Options named as in Captum

@@ -7,7 +7,7 @@ import torch
 
 import zoo
 from heedful.errors import Mistake
-from heedful.explain.controls import random, uniform
+from heedful.explainers.controls import random, uniform
 
 
 def test_random_depends_on_the_text_and_the_seed_only() -> None:

@@ -10,8 +10,8 @@ import torch
 
 import zoo
 from heedful.errors import Mistake
-from heedful.explain.corpus_view import dimension_importance, surprise, word_importance
-from heedful.explain.edits import Operator
+from heedful.explainers.corpus_view import dimension_importance, surprise, word_importance
+from heedful.explainers.edits import Operator
 from heedful.models import AttentiveClassifier
 from heedful.records import Batch, Tokens
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from heedful.config import AttentionName, EncoderName
-from heedful.explain import EXPLAINERS, Explainer, Scores
+from heedful.explainers import EXPLAINERS, Explainer, Scores
 from heedful.models.classifier import AttentiveClassifier
 from heedful.records import Batch, Tokens
 from zoo import ENCODER_NAMES, KINDS, N_LABELS, TaskName, batch, network, row

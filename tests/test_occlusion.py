@@ -11,8 +11,8 @@ import zoo
 from heedful.config import AttentionName, EncoderName
 from heedful.data.vocabulary import UNK
 from heedful.errors import Mistake
-from heedful.explain.occlusion import masking, occlusion
-from heedful.explain.omission import omission
+from heedful.explainers.occlusion import masking, occlusion
+from heedful.explainers.omission import omission
 from heedful.models import AttentiveClassifier
 from heedful.models.classifier import score
 from heedful.records import Batch

@@ -11,9 +11,9 @@ from torch import Tensor
 import zoo
 from heedful.config import AttentionName, EncoderName
 from heedful.errors import Mistake
-from heedful.explain.omission import JAIN_WALLACE, omission
-from heedful.explain.one_word import change_each_word, has_structure
-from heedful.explain.partial_attention import running, single
+from heedful.explainers.omission import JAIN_WALLACE, omission
+from heedful.explainers.one_word import change_each_word, has_structure
+from heedful.explainers.partial_attention import running, single
 from heedful.models import AttentiveClassifier
 from heedful.models.attention import masked_softmax
 from heedful.models.classifier import probabilities, score

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 import zoo
 from heedful.data.vocabulary import UNK
 from heedful.errors import Mistake
-from heedful.explain.edits import Edits, Operator, edit
-from heedful.explain.perturb import Part, evaluating, predict
+from heedful.explainers.edits import Edits, Operator, edit
+from heedful.explainers.perturb import Part, evaluating, predict
 from heedful.models import AttentiveClassifier
 from heedful.models.classifier import Output
 from heedful.records import Batch, Tokens

@@ -11,9 +11,9 @@ import torch
 
 import zoo
 from heedful.errors import Mistake
-from heedful.explain.edits import Edits
-from heedful.explain.perturb import predict
-from heedful.explain.surrogate import lime, shap
+from heedful.explainers.edits import Edits
+from heedful.explainers.perturb import predict
+from heedful.explainers.surrogate import lime, shap
 from heedful.models.classifier import score
 from heedful.records import Batch, Tokens
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from heedful.explain.attention_weights import attention
-from heedful.explain.controls import random, uniform
-from heedful.explain.explainer import Axiom, Explainer, Scores
-from heedful.explain.gradient import gradient, gradient_x_input
-from heedful.explain.integrated_gradients import integrated_gradients
-from heedful.explain.occlusion import masking, occlusion
-from heedful.explain.omission import omission
-from heedful.explain.relevance import lrp
-from heedful.explain.surrogate import lime, shap
+from heedful.explainers.attention_weights import attention
+from heedful.explainers.controls import random, uniform
+from heedful.explainers.explainer import Axiom, Explainer, Scores
+from heedful.explainers.gradient import gradient, gradient_x_input
+from heedful.explainers.integrated_gradients import integrated_gradients
+from heedful.explainers.occlusion import masking, occlusion
+from heedful.explainers.omission import omission
+from heedful.explainers.relevance import lrp
+from heedful.explainers.surrogate import lime, shap
 
 COMPLETENESS = Axiom(
     "completeness gap", 0.05, "integrated gradients missed {missed} of the change: raise --n-steps"
@@ -47,7 +47,9 @@ EXPLAINERS: dict[str, Explainer] = {
         "occlusion", "saliency", True, "n + 1 forward", occlusion, removal="embedding set to zero"
     ),
     "omission": Explainer("omission", "saliency", True, "n + 1 forward", omission, removal="word deleted"),
-    "mask": Explainer("mask", "saliency", True, "n + 1 forward", masking, removal="word replaced by the unknown word"),
+    "mask": Explainer(
+        "mask", "saliency", True, "n + 1 forward", masking, removal="word replaced by the unknown word"
+    ),
     "lime": Explainer("lime", "saliency", True, "n_samples forward", lime, removal="word deleted", axiom=FIT),
     "shap": Explainer(
         "shap",

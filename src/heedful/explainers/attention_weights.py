@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from heedful.explain.explainer import Scores
+from heedful.explainers.explainer import Scores
 from heedful.models import AttentiveClassifier
 from heedful.records import Batch
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from heedful.explain.partial_attention import Partial
+from heedful.explainers.partial_attention import Partial
 
 CHECK_EVERY = 8  # steps between two looks at which rows have come back to the original
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from heedful.errors import Mistake
-from heedful.explain.explainer import Scores
+from heedful.explainers.explainer import Scores
 from heedful.models.classifier import AttentiveClassifier
 from heedful.records import Batch, Tokens
 

@@ -22,9 +22,9 @@ from torch import Tensor
 
 from heedful.data.vocabulary import UNK
 from heedful.errors import Mistake, one_of
-from heedful.explain.edits import Operator
-from heedful.explain.one_word import change_each_word
-from heedful.explain.perturb import evaluating
+from heedful.explainers.edits import Operator
+from heedful.explainers.one_word import change_each_word
+from heedful.explainers.perturb import evaluating
 from heedful.models.classifier import AttentiveClassifier, Output
 from heedful.records import Batch
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from heedful.errors import Mistake, one_of
-from heedful.explain.explainer import Scores
+from heedful.explainers.explainer import Scores
 from heedful.models import AttentiveClassifier
 from heedful.models.classifier import Of, score
 from heedful.records import Batch, Tokens
@@ -107,8 +107,8 @@ def _from_gradients(
 def embeddings(model: AttentiveClassifier, batch: Batch) -> tuple[Tensor, Tensor | None]:
     """x (batch, length, dim), and x of the query where there is one, as constants."""
     with torch.no_grad():
-        reads_query = model.has_query and batch.query is not None
-        return model.embed(batch.passage), model.embed(batch.query) if reads_query and batch.query else None
+        x_query = model.embed(batch.query) if model.has_query and batch.query is not None else None
+        return model.embed(batch.passage), x_query
 
 
 def chosen(model: AttentiveClassifier, parts: Parts, of: Of = "logit") -> tuple[Parts, ...]:

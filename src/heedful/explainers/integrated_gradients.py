@@ -17,10 +17,10 @@ from torch import Tensor
 
 from heedful.data.vocabulary import UNK
 from heedful.errors import Mistake, one_of
-from heedful.explain.explainer import Scores
-from heedful.explain.gradient import Parts, chosen
-from heedful.explain.journey import Journey, rooms, take
-from heedful.explain.line import line
+from heedful.explainers.explainer import Scores
+from heedful.explainers.gradient import Parts, chosen
+from heedful.explainers.journey import Journey, rooms, take
+from heedful.explainers.line import line
 from heedful.models import AttentiveClassifier
 from heedful.models.classifier import Of
 from heedful.records import Batch, Tokens

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from heedful.explain.line import Line
+from heedful.explainers.line import Line
 from heedful.models import AttentiveClassifier
 from heedful.models.classifier import Of, score
 from heedful.models.encoders import BiLSTM

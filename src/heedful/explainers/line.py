@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from heedful.explain import recurrence
+from heedful.explainers import recurrence
 from heedful.models.encoders import BiLSTM, Encoder
 from heedful.records import Tokens
 

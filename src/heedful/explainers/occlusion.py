@@ -15,10 +15,10 @@ from torch import Tensor
 
 from heedful.data.vocabulary import UNK
 from heedful.errors import one_of
-from heedful.explain.edits import Operator
-from heedful.explain.explainer import Scores
-from heedful.explain.one_word import OneWord, change_each_word
-from heedful.explain.perturb import Part, Progress
+from heedful.explainers.edits import Operator
+from heedful.explainers.explainer import Scores
+from heedful.explainers.one_word import OneWord, change_each_word
+from heedful.explainers.perturb import Part, Progress
 from heedful.models.classifier import AttentiveClassifier, Of, probabilities, score
 from heedful.records import Batch, Tokens
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from torch import Tensor
 
-from heedful.explain.explainer import Scores
-from heedful.explain.occlusion import Change, Parts, effects
-from heedful.explain.perturb import Progress
+from heedful.explainers.explainer import Scores
+from heedful.explainers.occlusion import Change, Parts, effects
+from heedful.explainers.perturb import Progress
 from heedful.models.classifier import AttentiveClassifier, Of
 from heedful.records import Batch
 

@@ -15,10 +15,10 @@ from torch import Tensor
 
 from heedful.data.vocabulary import UNK
 from heedful.errors import Mistake
-from heedful.explain.edits import Edited, Edits, Operator
-from heedful.explain.one_word_bilstm import bilstm_contexts
-from heedful.explain.one_word_local import local_contexts
-from heedful.explain.perturb import Part, Progress, ask, embedded, evaluating, predict, select
+from heedful.explainers.edits import Edited, Edits, Operator
+from heedful.explainers.one_word_bilstm import bilstm_contexts
+from heedful.explainers.one_word_local import local_contexts
+from heedful.explainers.perturb import Part, Progress, ask, embedded, evaluating, predict, select
 from heedful.models.attention import Additive, Dot, General, Uniform
 from heedful.models.classifier import AttentiveClassifier, Decoder
 from heedful.models.encoders import CNN, Average, BiLSTM

@@ -14,8 +14,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from heedful.explain.bilstm_sweep import Frame, sweep
-from heedful.explain.partial_attention import Partial, merge, single
+from heedful.explainers.bilstm_sweep import Frame, sweep
+from heedful.explainers.partial_attention import Partial, merge, single
 from heedful.models.attention import Additive, Attention, Dot, General
 from heedful.models.classifier import AttentiveClassifier
 from heedful.models.encoders import BiLSTM, reversal, reverse_rows

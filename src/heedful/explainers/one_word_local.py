@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from heedful.explain.partial_attention import Partial, merge, partial, running, shifted, single, turned
+from heedful.explainers.partial_attention import Partial, merge, partial, running, shifted, single, turned
 from heedful.models.classifier import AttentiveClassifier
 from heedful.models.encoders import CNN, Average
 

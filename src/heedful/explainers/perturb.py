@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from heedful.data.vocabulary import UNK
 from heedful.errors import Mistake
-from heedful.explain.edits import Edited, Edits, Ints, Operator, edit
+from heedful.explainers.edits import Edited, Edits, Ints, Operator, edit
 from heedful.models.classifier import AttentiveClassifier
 from heedful.records import Batch, Tokens
 

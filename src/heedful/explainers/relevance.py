@@ -19,11 +19,11 @@ import torch
 from torch import Tensor, nn
 
 from heedful.errors import Mistake
-from heedful.explain.explainer import Scores
-from heedful.explain.gradient import Parts, chosen, embeddings
-from heedful.explain.relevance_layers import average, cnn, transformer
-from heedful.explain.relevance_lstm import bilstm
-from heedful.explain.relevance_rules import Layer, Rule
+from heedful.explainers.explainer import Scores
+from heedful.explainers.gradient import Parts, chosen, embeddings
+from heedful.explainers.relevance_layers import average, cnn, transformer
+from heedful.explainers.relevance_lstm import bilstm
+from heedful.explainers.relevance_rules import Layer, Rule
 from heedful.models import AttentiveClassifier
 from heedful.models.classifier import Decoder
 from heedful.models.encoders import CNN, Average, BiLSTM, Encoder, Transformer

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from heedful.explain.relevance_rules import Back, Layer, Rule, linear, linear_words
+from heedful.explainers.relevance_rules import Back, Layer, Rule, linear, linear_words
 from heedful.models.encoders import CNN, Average, Block, Transformer, positions
 
 

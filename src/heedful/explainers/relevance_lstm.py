@@ -11,8 +11,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from heedful.explain import recurrence
-from heedful.explain.relevance_rules import Layer, Rule
+from heedful.explainers import recurrence
+from heedful.explainers.relevance_rules import Layer, Rule
 from heedful.models.encoders import BiLSTM
 
 
@@ -29,8 +29,9 @@ def bilstm(rule: Rule, name: str, encoder: BiLSTM, x: Tensor, present: Tensor) -
         R = R_h.view(batch, length, 2, hidden).permute(1, 2, 0, 3)  # (length, 2, batch, hidden)
         R = recurrence.turn(R, present)
         i, f, _, g = gates.chunk(4, dim=-1)
-        W_g, b_g = weights.W_hh[:, :, signal], weights.b[:, None, signal]  # (2, hidden, hidden), (2, 1, hidden)
-        z_g = p[..., signal] + recurrence.before(h) @ W_g  # (length, 2, batch, hidden)
+        W_g = weights.W_hh[:, :, signal]  # (2, hidden, hidden)
+        b_g = weights.b[:, None, signal]  # (2, 1, hidden)
+        z_g = p[..., signal] + torch.einsum("tkbh,khg->tkbg", recurrence.before(h), W_g)
         c_stable, z_stable = rule.stabilise(c), rule.stabilise(z_g)
         to_past = f * recurrence.before(c) / c_stable  # (length, 2, batch, hidden): share of c_{t-1} in R_c
         to_s = i * g / (c_stable * z_stable)  # share of g in R_c, over z: what the rule multiplies weights by

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from heedful.attribution import Attribution, Check, Cost, Explained, Part
 from heedful.errors import Mistake, one_of
-from heedful.explain import EXPLAINERS
-from heedful.explain.explainer import Axiom, Explainer, Scores
+from heedful.explainers import EXPLAINERS
+from heedful.explainers.explainer import Axiom, Explainer, Scores
 from heedful.explanation import Explanation
 from heedful.models.model import Model
 from heedful.records import Batch, Example

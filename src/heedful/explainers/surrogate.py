@@ -18,11 +18,11 @@ from torch import Tensor
 
 from heedful.data.vocabulary import UNK
 from heedful.errors import Mistake, one_of
-from heedful.explain.controls import text_rng
-from heedful.explain.edits import Edits
-from heedful.explain.explainer import Scores
-from heedful.explain.occlusion import Parts
-from heedful.explain.perturb import Part, predict
+from heedful.explainers.controls import text_rng
+from heedful.explainers.edits import Edits
+from heedful.explainers.explainer import Scores
+from heedful.explainers.occlusion import Parts
+from heedful.explainers.perturb import Part, predict
 from heedful.models.classifier import AttentiveClassifier, Of, score
 from heedful.records import Batch, Tokens
 

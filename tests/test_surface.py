@@ -1,0 +1,114 @@
+"""The public surface: what a person types. Names are stable, start-up is light, mistakes are one sentence."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import heedful
+
+HEAVY = {"torch", "spacy", "pandas", "sklearn", "transformers"}
+
+
+def modules_after(code: str) -> set[str]:
+    script = f"{code}\nimport sys, json\nprint('\\n' + json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def heedful_command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from heedful.cli import main; main()", *arguments],
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import heedful",
+        "import heedful.cli",
+        "import heedful.explanation",
+        "import heedful.measure.distance, heedful.store.run, heedful.config",
+        "from heedful.cli import app\ntry:\n    app(['--help'])\nexcept SystemExit:\n    pass",
+    ],
+)
+def test_starting_needs_nothing_heavy(code: str) -> None:
+    loaded = modules_after(code)
+    assert not HEAVY & loaded
+
+
+def test_the_public_names() -> None:
+    assert sorted(heedful.__all__) == sorted(
+        ["Explanation", "Mistake", "explain", "list_corpora", "list_experiments", "list_explainers", "load", "run", "train"]
+    )
+    for name in heedful.__all__:
+        assert getattr(heedful, name).__doc__
+    with pytest.raises(AttributeError, match="nonsense"):
+        heedful.nonsense  # noqa: B018
+
+
+def test_the_stable_names_of_methods_and_experiments() -> None:
+    explainers = (
+        "attention gradient gradient_x_input integrated_gradients lrp occlusion omission mask lime shap"
+    )
+    assert heedful.list_explainers() == [*explainers.split(), "random", "uniform"]
+    assert {"correlation", "permutation", "adversarial"} <= set(heedful.list_experiments())
+    assert {"sst", "imdb", "adr", "20news", "agnews", "diabetes", "anemia", "cnn", "snli", "planted"} <= set(
+        heedful.list_corpora()
+    )
+
+
+COMMANDS = ["demo", "data", "train", "explain", "run", "study", "report", "serve", "doctor"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(command: str) -> None:
+    done = heedful_command(command, "--help")
+    assert done.returncode == 0
+    assert "Example" in done.stdout or command == "data"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["train", "sstt"], "there is no corpus 'sstt'. Did you mean 'sst'?"),
+        (["train", "planted", "--encoder", "lstm"], "encoder"),
+        (["train", "planted", "--vectors", "nothing"], "there are no vectors 'nothing'"),
+        (["train", "nothing.csv"], "nothing.csv"),
+        (["explain", "nowhere", "a text"], "there is no run folder nowhere"),
+        (["data", "describe", "imdbb"], "there is no corpus 'imdbb'"),
+        (["study", "jain"], "there is no study 'jain'"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exit_code_2(arguments: list[str], said: str, tmp_path: Path) -> None:
+    done = heedful_command(
+        *arguments, *(["--runs", str(tmp_path)] if arguments[0] in ("train", "study") else [])
+    )
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_debug_shows_the_traceback() -> None:
+    done = heedful_command("explain", "nowhere", "a text", "--debug")
+    assert done.returncode != 0
+    assert "Traceback" in done.stderr
+
+
+def test_doctor_tells_what_is_there() -> None:
+    done = heedful_command("doctor", "--json")
+    assert done.returncode == 0
+    report = json.loads(done.stdout)
+    assert report["packages"]["torch"]
+    assert report["corpora"]["planted"] == "built in"
+
+
+def test_version() -> None:
+    assert heedful_command("--version").stdout.strip() == f"heedful {heedful.__version__}"
