@@ -6,7 +6,7 @@ SOURCES := src tests benchmarks
 # Tests run in two processes, so each takes one thread; results do not depend on it.
 PYTEST := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(BIN)/pytest
 
-.PHONY: demo test check bench format corpora clean help
+.PHONY: demo test check browser bench faults format clean help
 
 help:  ## what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -19,13 +19,19 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
 	touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev,hf,surrogate]'
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev,hf,surrogate,web,ray]'
 	touch $@ $(VENV)/.core
 
 demo: $(VENV)/.core  ## train on the built-in corpus and look at the attention
 	$(BIN)/heedful demo
 
-test: check  ## every check and every test
+# Browser tests drive Debian's chromium. Where it cannot be installed they are skipped, but never in CI.
+browser:
+	@command -v chromium >/dev/null || { command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] && \
+	  apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || \
+	  echo "no chromium: the browser tests will be skipped (install it to run them)"
+
+test: check browser  ## every check and every test
 	$(PYTEST) -n 2
 
 check: $(VENV)/.dev  ## format, lint, types, direction of imports
@@ -40,6 +46,9 @@ format: $(VENV)/.dev  ## put the code into its form
 
 bench: $(VENV)/.dev  ## ratios against named rivals, in one process
 	$(BIN)/python benchmarks/run.py
+
+faults: $(VENV)/.dev  ## fifty random kills of a sweep, and damaged files: the tables stay the same
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/faults.py --kills 50
 
 clean:  ## remove the environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

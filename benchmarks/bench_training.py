@@ -40,7 +40,8 @@ class Packed(nn.Module):
         super().__init__()
         assert isinstance(like.encoder, BiLSTM)
         assert like.decoder.theta is not None
-        self.embedding = nn.Embedding(*like.embedding.weight.shape, padding_idx=0)
+        words, dim = like.embedding.weight.shape
+        self.embedding = nn.Embedding(words, dim, padding_idx=0)
         self.embedding.load_state_dict(like.embedding.state_dict())
         self.lstm = nn.LSTM(DIM, 128, batch_first=True, bidirectional=True)
         for suffix, one in (("", like.encoder.forwards), ("_reverse", like.encoder.backwards)):

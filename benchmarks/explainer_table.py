@@ -11,9 +11,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import test_explainer_contract as contract
-from zoo import batch, network
-
+from heedful.config import EncoderName
 from heedful.explainers import EXPLAINERS
+from zoo import batch, network
 
 CITATIONS = {
     "attention": "the model's own weights",
@@ -72,10 +72,11 @@ method that takes it, and one that none takes is a mistake.
 
 def shift(name: str) -> str:
     worst = 0.0
-    for encoder in ("bilstm", "average"):
-        model, texts = network(encoder), batch([5, 8])  # type: ignore[arg-type]
+    encoders: tuple[EncoderName, ...] = ("bilstm", "average")
+    for encoder in encoders:
+        model, texts = network(encoder), batch([5, 8])
         here = contract.run(name, model, texts).passage
-        there = contract.run(name, contract.shifted(model, encoder), texts).passage  # type: ignore[arg-type]
+        there = contract.run(name, contract.shifted(model, encoder), texts).passage
         worst = max(worst, float((here - there).abs().max() / here.abs().max()))
     return "yes" if worst < 1e-9 else f"no ({worst:.0%})"
 

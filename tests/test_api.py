@@ -140,7 +140,7 @@ def test_odd_texts_get_a_right_answer(model: Model, text: str, words: int) -> No
 def test_what_cannot_be_explained_is_said(model: Model) -> None:
     with pytest.raises(heedful.Mistake, match="text 2 has no words"):
         heedful.explain(model, ["fine", "  \n"])
-    with pytest.raises(heedful.Mistake, match="list of texts"):
+    with pytest.raises(heedful.Mistake, match="a list of texts"):
         heedful.explain(model, "one text")
     with pytest.raises(heedful.Mistake, match="no explainer 'saliency'"):
         heedful.explain(model, ["fine"], ["saliency"])

@@ -44,9 +44,8 @@ def test_starting_needs_nothing_heavy(code: str) -> None:
 
 
 def test_the_public_names() -> None:
-    assert sorted(heedful.__all__) == sorted(
-        ["Explanation", "Mistake", "explain", "list_corpora", "list_experiments", "list_explainers", "load", "run", "train"]
-    )
+    names = "Explanation Mistake explain list_corpora list_experiments list_explainers load run train"
+    assert " ".join(sorted(heedful.__all__)) == names
     for name in heedful.__all__:
         assert getattr(heedful, name).__doc__
     with pytest.raises(AttributeError, match="nonsense"):

@@ -19,7 +19,7 @@ from spacy.tokenizer import Tokenizer as SpacyTokenizer
 from heedful.data import tokenise
 from heedful.data.tokenise import MemoisedSpacy, tokenise_all, tokenizer
 from heedful.errors import Mistake
-from heedful.records import Words
+from heedful.records import TokenizerName, Words
 
 
 @cache
@@ -140,8 +140,8 @@ def test_whitespace_is_str_split_with_offsets(text: str) -> None:
     assert words.forms == tuple("qqq" if any(c.isdigit() for c in s) else s.lower() for s in surfaces)
 
 
-@pytest.mark.parametrize("name", ["spacy", "whitespace"])
-def test_half_a_surrogate_pair_is_a_mistake(name: tokenise.TokenizerName) -> None:
+@pytest.mark.parametrize("name", ["spacy", "whitespace", "words"])
+def test_half_a_surrogate_pair_is_a_mistake(name: TokenizerName) -> None:
     with pytest.raises(Mistake, match="character 3"):
         tokenizer(name)("ab \ud83d c")
 
@@ -161,3 +161,9 @@ def test_real_texts_are_split_as_spacy_splits_them(name: str) -> None:
             texts = [json.loads(line)["text"] for line in islice(lines, 0, 8000, 40)]
         for text, words in zip(texts, tokenise_all(fast(), texts), strict=True):
             assert words == oracle(text), text
+
+
+def test_words_have_letters_only_and_offsets_into_the_text() -> None:
+    words = tokenizer("words")("It's 3 o'clock -- don't!")
+    assert words.forms == ("it", "s", "qqq", ["o", "clock"][0], "clock", "do", "n", "t")
+    assert [words.surface(i) for i in range(len(words))] == ["It", "s", "3", "o", "clock", "do", "n", "t"]

@@ -88,16 +88,10 @@ def explain(
     from heedful.explainers import EXPLAINERS
     from heedful.explainers.run import explain as run_explain
 
-    if isinstance(texts, str):
-        raise Mistake("give a list of texts: heedful.explain(model, [text]).")
     names = list(methods or DEFAULT_METHODS)
     if names == ["all"]:
         names = list(EXPLAINERS)
-    examples = [text for text in texts if isinstance(text, Example)]
-    if len(examples) != len(texts):
-        examples = list(model.examples([str(text) for text in texts], queries))
-    if not examples:
-        raise Mistake("there is no text to explain.")
+    examples = _as_examples(model, texts, queries)
     progress = progress or Progress(quiet=True)
     with progress.bar("explain", total=len(examples)) as bar:
         return run_explain(model, examples, names, target, bar.advance, **options)
@@ -154,6 +148,7 @@ def write_report(
 
     if not runs:
         raise Mistake("give at least one run folder.")
+    export.check_page(Path(output))
     progress = progress or Progress(quiet=True)
     opened = [_open(run) for run in runs]
     found = [findings.read(run) for run in opened]
@@ -206,7 +201,12 @@ def _explained_for_people(model: Model, examples: list[Example], progress: Progr
     """Every default method; what a missing word changes is told of the probability, a number people know."""
     removing = ("occlusion", "omission")
     others = [name for name in DEFAULT_METHODS if name not in removing]
-    halves = explain(model, examples, others, progress=progress), explain(model, examples, removing, of="probability")
+    # Sharp attention bends the path of integrated gradients: they take as many steps as they need.
+    enough: dict[str, Any] = {"tolerance": 0.05, "max_steps": 400}
+    halves = (
+        explain(model, examples, others, progress=progress, **enough),
+        explain(model, examples, removing, of="probability"),
+    )
     return Explanation(
         tuple(
             replace(a, attributions=(*a.attributions, *b.attributions)) for a, b in zip(*halves, strict=True)

@@ -46,7 +46,7 @@ class Check:
 
     def __str__(self) -> str:
         value = "undefined" if self.value is None else f"{self.value:.3g}"
-        relative = "" if self.relative is None else f" ({self.relative:.2%})"
+        relative = "" if self.relative is None or self.relative > 1 else f" ({self.relative:.2%})"
         told = f": {self.sentence}" if self.sentence and not self.ok else ""
         return f"{'✓' if self.ok else '✗ failed:'} {self.name} {value}{relative}{told}"
 

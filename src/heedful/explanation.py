@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from heedful.attribution import Attribution, Check, Cost, Explained, Kind, Part
+from heedful.attribution import Attribution, Check, Cost, Explained, Part
 from heedful.colours import INK, LEGEND, LEVELS, Sign, colour, fragment
 from heedful.errors import Mistake, one_of
 from heedful.heatmap import strongest
-from heedful.records import Words
+from heedful.records import Kind, Words
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -93,8 +93,13 @@ def judged(axiom: Axiom, gap: float, scale: float) -> Check:
     """A gap is small against what was to be explained, or against what a float can hold of it."""
     relative = abs(gap) / scale if scale else None
     ok = abs(gap) <= max(axiom.limit * scale, 1e-5)
-    sentence = None if ok or relative is None else axiom.sentence.format(missed=f"{relative:.0%}")
+    sentence = None if ok or relative is None else axiom.sentence.format(missed=share(relative))
     return Check(axiom.name, value=gap, ok=ok, relative=relative, sentence=sentence)
+
+
+def share(relative: float) -> str:
+    """In percent; more than everything is everything."""
+    return f"{relative:.0%}" if relative < 1 else "all"
 
 
 def find(name: str) -> Explainer:
