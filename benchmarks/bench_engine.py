@@ -1,0 +1,101 @@
+"""The engine: how fast it plans, and eight equal tasks on two cores against one after the other."""
+
+from __future__ import annotations
+
+import csv
+import logging
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+from heedful.data.planted import generate
+from heedful.engine.carry_out import Engine, carry_out
+from heedful.engine.configure import configure
+from heedful.engine.place import Place
+from heedful.engine.plan import Plan, plan
+from heedful.engine.progress import Progress
+from heedful.engine.study import read_study, select
+
+TASKS, TEXTS, EPOCHS = 8, 3_000, 10
+
+
+def planning() -> None:
+    """The study of Jain & Wallace, with so many seeds on the built-in corpora that there are 10,000 tasks."""
+    study = read_study("jain-wallace")
+    began = time.perf_counter()
+    chosen = select(study, datasets=["planted-single", "planted-order"], seeds=120)
+    made = plan(chosen.configs, chosen.asks)
+    print(f"planning: {len(made):,} tasks in {time.perf_counter() - began:.1f} s")
+
+
+def eight_tasks(folder: Path) -> Plan:
+    """Trainings that differ only in their seed."""
+    reviews = folder / "reviews.csv"
+    with reviews.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(("text", "label"))
+        rows.writerows((one.text, one.label) for one in generate("single", TEXTS, seed=0))
+    model, data = {"embedding_dim": 64, "hidden_dim": 64}, {"tokenizer": "whitespace"}
+    training = {"epochs": EPOCHS, "patience": EPOCHS}
+    return plan(
+        [
+            configure(str(reviews), data=data, model=model, training=training, seed=seed)
+            for seed in range(TASKS)
+        ]
+    )
+
+
+def seconds(made: Plan, folder: Path, engine: Engine, cores: int) -> float:
+    """Of the whole sweep, the start of the workers included."""
+    shutil.rmtree(folder / "runs", ignore_errors=True)
+    began = time.perf_counter()
+    report = carry_out(made, Place(folder / "runs"), Progress(quiet=True), engine, cores=cores)
+    taken = time.perf_counter() - began
+    if len(report.done) != TASKS:
+        raise SystemExit(f"the sweep did not finish: {report.failed}")
+    return taken
+
+
+def ray_is_here(home: Path) -> bool:
+    """Start a small cluster of our own, which leaves nothing behind outside of `home`."""
+    os.environ.update(RAY_USAGE_STATS_ENABLED="0", HOME=str(home))
+    try:
+        import ray
+    except ImportError:
+        return False
+    ray.init(
+        num_cpus=2,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+        _temp_dir=str(home / "ray"),
+    )
+    return True
+
+
+def main() -> None:
+    planning()
+    with tempfile.TemporaryDirectory(prefix="heedful-") as name:
+        folder = Path(name)
+        made = eight_tasks(folder)
+        alone, local = seconds(made, folder, "local", 1), seconds(made, folder, "local", 2)
+        print(
+            f"local engine: {TASKS} equal tasks on two cores {alone / local:.2f} times faster than one after the other "
+            f"({alone:.1f} s, {local:.1f} s)"
+        )
+        if not ray_is_here(folder):
+            print("Ray: not installed, not measured")
+            return
+        import ray
+
+        try:
+            spread = seconds(made, folder, "ray", 2)
+        finally:
+            ray.shutdown()
+        print(f"Ray: the same on the same two cores {alone / spread:.2f} times faster ({spread:.1f} s)")
+
+
+if __name__ == "__main__":
+    main()

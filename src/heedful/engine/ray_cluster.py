@@ -1,0 +1,137 @@
+"""The engine of many machines: the same tasks, on a Ray cluster.
+
+Ray gives each task to a node with a free core, and again to another when the node or the worker is lost. Results
+are written once, by key, to the runs folder, which all nodes must see (a shared file system); so a task that
+is done twice does no harm. Nothing is kept in Ray: when the whole cluster is lost, the same command goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+import traceback
+from contextlib import chdir
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from heedful.data import locate
+from heedful.engine.board import Board
+from heedful.engine.place import Place
+from heedful.engine.schedule import Failure, Schedule
+from heedful.engine.task import Task
+from heedful.errors import Mistake
+
+if TYPE_CHECKING:
+    from heedful.engine.workshop import Workshop
+
+LOOK_AGAIN = 2.0  # seconds until a task that another process is at is tried again
+RETRIES = 3  # times that Ray itself gives a lost task to another node
+AHEAD = 2  # tasks handed to Ray for each core, so that none waits for us
+
+
+def run_ray(schedule: Schedule, place: Place, cores: int, address: str | None, board: Board) -> None:
+    """Do everything that is left of the schedule, on the cluster at `address` or on one of our own."""
+    ray = import_ray()
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    ours = not ray.is_initialized()
+    if ours:
+        start(ray, cores, address)
+    try:
+        follow(ray, schedule, place, board)
+    finally:
+        if ours:
+            ray.shutdown()
+
+
+def import_ray() -> Any:
+    try:
+        import ray
+    except ImportError:
+        raise Mistake("--engine ray needs Ray; install it with pip install 'heedful[ray]'.") from None
+    return ray
+
+
+def start(ray: Any, cores: int, address: str | None) -> None:
+    own = {"num_cpus": cores, "include_dashboard": False} if address is None else {}
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **own)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise Mistake(f"--address {address}: no Ray cluster can be reached ({reason}).") from None
+
+
+def follow(ray: Any, schedule: Schedule, place: Place, board: Board) -> None:
+    """Hand out what is ready, hear what is done."""
+    do = ray.remote(num_cpus=1, max_retries=RETRIES)(do_task)
+    here = tuple(folder for folder in locate.data_dirs(place.data_dirs) if folder.is_dir())
+    values, folder = replace(place, data_dirs=here).to_json(), str(Path.cwd())
+    under_way: dict[Any, Task] = {}
+    try:
+        while not schedule.over:
+            room = AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1))) - len(under_way)
+            while room > 0 and (task := schedule.next(time.monotonic(), free=1)) is not None:
+                under_way[do.remote(task.to_json(), values, folder)] = task
+                board.begin(task)
+                room -= 1
+            ready, _ = ray.wait(list(under_way), timeout=0.5) if under_way else ([], [])
+            for future in ready:
+                hear(ray, future, under_way.pop(future), schedule, board)
+            if not under_way:
+                time.sleep(0.1)  # all that is left is being done by others
+    finally:
+        for future in under_way:  # stopped: what they have written so far stays
+            ray.cancel(future, force=True)
+
+
+def hear(ray: Any, future: Any, task: Task, schedule: Schedule, board: Board) -> None:
+    try:
+        result = ray.get(future)
+    except ray.exceptions.RayError as error:  # its node or worker was lost more often than Ray retries
+        again = schedule.died(task, type(error).__name__)
+        board.say(
+            f"{task.name} was lost ({type(error).__name__}); "
+            + ("it is tried again" if again else "given up")
+        )
+        board.end(task, "busy" if again else "failed")
+        return
+    for text in result["said"]:
+        board.say(text)
+    if result["outcome"] == "busy":
+        schedule.busy(task, time.monotonic() + LOOK_AGAIN)
+    elif result["outcome"] == "failed":
+        schedule.failed(Failure(task, result["error"], result["details"]))
+    else:
+        schedule.done(task, kept=result["outcome"] == "kept")
+    board.end(task, result["outcome"])
+
+
+@lru_cache(maxsize=1)
+def workshop(place: Place) -> Workshop:
+    """One for each process of a node: the next task finds the last corpus and model there."""
+    from heedful.engine.workshop import Workshop
+
+    return Workshop(place)
+
+
+def do_task(task: dict[str, Any], place: dict[str, Any], folder: str) -> dict[str, Any]:
+    """On a node, in the folder where the command was given: paths are relative to it."""
+    from heedful.engine.progress import Relay
+
+    said: list[str] = []
+    relay = Relay(lambda message: said.append(message["say"]) if "say" in message else None)
+    outcome: dict[str, Any]
+    try:
+        with chdir(folder):
+            outcome = {"outcome": workshop(Place.from_json(place)).do(Task.from_json(task), relay)}
+    except Mistake as mistake:
+        outcome = {"outcome": "failed", "error": str(mistake), "details": ""}
+    except Exception as error:
+        outcome = {
+            "outcome": "failed",
+            "error": f"{type(error).__name__}: {error}",
+            "details": traceback.format_exc(),
+        }
+    return {**outcome, "said": said}

@@ -1,0 +1,72 @@
+"""Ask a model one experiment's question about some texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful import experiments
+from heedful.engine.progress import Bar
+from heedful.engine.task import Ask
+from heedful.errors import Mistake
+from heedful.models.model import Model
+from heedful.records import Batch, Example
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+Ints = NDArray[np.int64]
+TOKENS, TEXTS = 2**13, 256  # of a batch: gradients keep every step's tensors, so this bounds memory
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What `heedful.run` returns: an experiment's rows, and their summary."""
+
+    experiment: str
+    table: pa.Table
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        return experiments.find(self.experiment).summarise(self.table)
+
+    def to_pandas(self) -> pd.DataFrame:
+        frame: pd.DataFrame = self.table.to_pandas()
+        return frame
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+
+def ask_model(model: Model, examples: Sequence[Example], ask: Ask, seed: int, bar: Bar) -> pa.Table:
+    """Rows whose column `example` is the place of the text in `examples`.
+
+    Chance depends on the seed, the experiment and that place alone, so a text's rows do not depend on `limit`.
+    """
+    experiment = experiments.find(ask.experiment)
+    experiment.check(model.network.can, model.name)
+    config = experiment.config.parse(ask.options, f"the options of {experiment.name}")
+    places = chosen(len(examples), ask)
+    encoded = model.encode([examples[i] for i in places])
+    rng = np.random.default_rng([seed, *experiment.name.encode()])
+
+    def batches() -> Iterator[tuple[Ints, Batch]]:
+        for indices, batch in encoded.batches(TEXTS, token_budget=TOKENS):
+            yield places[indices], batch
+            bar.advance(len(indices))
+
+    return experiments.to_table(experiment.run(model.network, batches(), config, rng))
+
+
+def chosen(size: int, ask: Ask) -> Ints:
+    """Places in the split: all of them, or `limit` evenly spread (corpora are often sorted by label)."""
+    if size == 0:
+        raise Mistake(f"there is no {ask.split} split to ask about; choose another with --split.")
+    limit = min(ask.limit or size, size)
+    return np.arange(limit, dtype=np.int64) * size // limit

@@ -1,0 +1,90 @@
+"""What a corpus is made of, known without reading it: a hash of its files' bytes, or of what generates it.
+
+Planning needs to know whether data have changed, for thousands of tasks, in seconds. Loading and tokenising
+would tell, too, in minutes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from heedful.config import DataOptions
+from heedful.data import corpora, locate
+from heedful.data.fingerprint import fingerprint
+from heedful.data.readers.simple import split_files
+from heedful.data.readers.tables import file_format
+from heedful.data.registry import CORPORA
+from heedful.data.vectors import locate_vectors
+
+DATA_VERSION = "1"  # changes when the same files would be read as other examples
+GENERATED_BYTES = 500_000  # what a generated corpus counts for where sizes are compared
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """`size` in bytes, to guess which task takes longest; `place` in words."""
+
+    fingerprint: str
+    size: int
+    place: str
+
+
+def source_fingerprint(
+    dataset: str, options: DataOptions | None = None, data_dirs: Sequence[Path] = ()
+) -> str:
+    return find_source(dataset, options or DataOptions(), data_dirs).fingerprint
+
+
+def find_source(dataset: str, options: DataOptions, data_dirs: Sequence[Path] = ()) -> Source:
+    """Where `corpora.load` would read `dataset` from, and the hash of it; its own mistakes where it is nowhere."""
+    entry = CORPORA.get(dataset)
+    found = None if _is_path(dataset) else locate.find(dataset, locate.data_dirs(data_dirs))
+    if found is not None and found.form == "simple":
+        return _of_files([path for _, path in split_files(found.folder)], str(found.folder))
+    if found is not None:
+        return _of_files(_all_files(found.folder), str(found.folder))
+    if entry is not None and entry.built_in:
+        digest = hashlib.sha256(f"generated {dataset} {DATA_VERSION}".encode())
+        return Source(digest.hexdigest(), GENERATED_BYTES, "built in")
+    path = Path(dataset.removeprefix("hf:")).expanduser()
+    if entry is None and path.exists():
+        others = [
+            other for other in (options.dev_file, options.test_file) if other is not None and other.exists()
+        ]
+        return _of_files([*([path] if path.is_file() else _all_files(path)), *others], str(path))
+    corpus = corpora.load(dataset, data_dirs=data_dirs, options=options)  # hf:ID, or says what is wrong
+    size = sum(len(example.passage.text) for examples in corpus.splits.values() for example in examples)
+    return Source(fingerprint(corpus), size, corpus.source)
+
+
+def vectors_fingerprint(vectors: str, data_dirs: Sequence[Path] = ()) -> str:
+    """Of the file or folder of word vectors that is meant."""
+    place = locate_vectors(vectors, locate.data_dirs(data_dirs))
+    return _of_files([place] if place.is_file() else _all_files(place), str(place)).fingerprint
+
+
+def _is_path(dataset: str) -> bool:
+    """What `corpora.load` takes for a file or folder of one's own, not for a corpus by name."""
+    path = Path(dataset).expanduser()
+    return dataset not in CORPORA and (
+        dataset.startswith("hf:") or path.exists() or file_format(path) is not None
+    )
+
+
+def _all_files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
+
+
+def _of_files(paths: Iterable[Path], place: str) -> Source:
+    """Names and bytes, in order. The folder's own name does not count: data may be moved."""
+    digest = hashlib.sha256(f"files {DATA_VERSION}".encode())
+    size = 0
+    for path in paths:
+        with path.open("rb") as file:
+            inner = hashlib.file_digest(file, "sha256").hexdigest()
+        digest.update(f"\x1e{path.name}\x1f{inner}".encode())
+        size += path.stat().st_size
+    return Source(digest.hexdigest(), size, place)

@@ -1,0 +1,173 @@
+"""A published study: what to run, and what was published of it. `studies/*.toml` is data, this reads it."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from heedful.config import AttentionName, Config, EncoderName, RunConfig
+from heedful.data import locate
+from heedful.data.registry import CORPORA
+from heedful.engine.configure import configure
+from heedful.engine.plan import ask
+from heedful.engine.sources import find_source
+from heedful.engine.task import Ask
+from heedful.errors import Mistake, one_of
+
+
+class PublishedTau(Config):
+    """A cell of Table 2, and of the authors' result files."""
+
+    source: str
+    dataset: str
+    encoder: EncoderName
+    attention: AttentionName
+    measure: Literal["gradient", "loo", "ceiling"]
+    of_class: str = Field(alias="class")
+    mean: float
+    std: float
+    sig_frac: float
+
+
+class PublishedScore(Config):
+    """A test score."""
+
+    source: str
+    dataset: str
+    encoder: EncoderName
+    attention: AttentionName
+    metric: str
+    score: float
+
+
+class PublishedBy(Config):
+    """Where published numbers come from."""
+
+    name: str
+    title: str
+
+
+class Study(Config):
+    """The grid of a study and its published numbers."""
+
+    title: str
+    datasets: tuple[str, ...]
+    encoders: tuple[EncoderName, ...]
+    attentions: tuple[AttentionName, ...]
+    seeds: int = Field(default=1, ge=1)
+    experiments: tuple[str, ...]
+    options: dict[str, dict[str, Any]] = Field(
+        default_factory=dict
+    )  # of an experiment, where not its defaults
+    vectors: str | None = None
+    data: dict[str, Any] = Field(default_factory=dict)  # how files of one's own are to be read (DataOptions)
+    model: dict[str, Any] = Field(default_factory=dict)  # settings that differ from those of the corpus
+    training: dict[str, Any] = Field(default_factory=dict)
+    tau: tuple[PublishedTau, ...] = ()
+    scores: tuple[PublishedScore, ...] = ()
+    sources: tuple[PublishedBy, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The part of a study that is to be run: configurations, questions, and the datasets that are not here."""
+
+    configs: tuple[RunConfig, ...]
+    asks: tuple[Ask, ...]
+    missing: dict[str, str]  # dataset -> how to get it
+
+
+def read_study(name: str) -> Study:
+    """A study by name ("jain-wallace") or a TOML file of one's own; unknown keys are refused."""
+    path = Path(name)
+    if path.suffix == ".toml":
+        where, text = str(path), _read(path)
+    else:
+        folder = files("heedful") / "studies"
+        known = sorted(
+            file.name.removesuffix(".toml").replace("_", "-")
+            for file in folder.iterdir()
+            if file.name.endswith(".toml")
+        )
+        if name not in known:
+            raise one_of("study", name, known)
+        where = f"the study {name}"
+        text = (folder / f"{name.replace('-', '_')}.toml").read_text(encoding="utf-8")
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise Mistake(f"{where} is not TOML: {error}.") from None
+    return Study.parse(values, where)
+
+
+def notes_of(name: str) -> str:
+    """What we make of a study's outcome, in words; empty for studies without notes."""
+    path = files("heedful") / "studies" / f"{name.replace('-', '_')}.md"
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+
+def select(
+    study: Study,
+    *,
+    datasets: Sequence[str] = (),
+    encoders: Sequence[str] = (),
+    attentions: Sequence[str] = (),
+    seeds: int | None = None,
+    experiments: Sequence[str] = (),
+    vectors: str | None = None,
+    split: str = "test",
+    limit: int | None = None,
+    data_dirs: Sequence[Path] = (),
+    also_missing: bool = False,
+) -> Selection:
+    """Any part of the grid, and datasets beyond it; what is not given is the study's own.
+
+    Datasets that are not here are left out, unless nothing is to be carried out (`also_missing`).
+    """
+    if seeds is not None and seeds < 1:
+        raise Mistake(f"--seeds {seeds}: at least one seed is needed.")
+    missing: dict[str, str] = {}
+    configs = []
+    for dataset in dict.fromkeys(datasets or study.datasets):
+        if not also_missing and (how := not_here(dataset, data_dirs)) is not None:
+            missing[dataset] = how
+            continue
+        for encoder in dict.fromkeys(encoders or study.encoders):
+            for attention in dict.fromkeys(attentions or study.attentions):
+                configs += [
+                    configure(
+                        dataset,
+                        data=study.data,
+                        model={**study.model, "encoder": encoder, "attention": attention},
+                        training=study.training,
+                        vectors=vectors or study.vectors,
+                        seed=seed,
+                    )
+                    for seed in range(seeds or study.seeds)
+                ]
+    names = dict.fromkeys(experiments or study.experiments)
+    asks = [ask(name, study.options.get(name), split, limit) for name in names]
+    return Selection(tuple(configs), tuple(asks), missing)
+
+
+def not_here(dataset: str, data_dirs: Sequence[Path]) -> str | None:
+    """How to get a known corpus that is in none of the data folders; None if it is here."""
+    entry = CORPORA.get(dataset)
+    if entry is None or entry.built_in or locate.find(dataset, locate.data_dirs(data_dirs)):
+        if entry is None:
+            find_source(dataset, configure(dataset).data, data_dirs)  # says what is wrong with the name
+        return None
+    return entry.get
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise Mistake(f"{path} cannot be read: {error.strerror}.") from None

@@ -1,0 +1,204 @@
+"""From a training task to a finished run folder.
+
+A run that was interrupted goes on after its last checkpoint and ends with the same bits. Ctrl-C leaves a run
+that can be loaded: the best epoch so far.
+"""
+
+from __future__ import annotations
+
+import math
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from heedful.config import ModelConfig, RunConfig
+from heedful.data import locate
+from heedful.data.batching import Encoded, encode
+from heedful.data.vectors import load_vectors
+from heedful.data.vocabulary import Vocabulary
+from heedful.engine.place import Place
+from heedful.engine.progress import Progress
+from heedful.engine.task import Task
+from heedful.engine.threads import threads
+from heedful.errors import Mistake
+from heedful.measure.performance import performance
+from heedful.models import build
+from heedful.models.classifier import AttentiveClassifier
+from heedful.models.model import Model
+from heedful.models.training import Epoch, State, Weights, finished, fit, predict
+from heedful.records import Corpus
+from heedful.store.checks import Damaged
+from heedful.store.run import Run, create
+
+
+def train(task: Task, corpus: Corpus, place: Place, progress: Progress) -> Run:
+    """Train what the task describes, going on where an interrupted run stands."""
+    run, config = Run(place.runs / task.run), task.config
+    state, n_threads = resumed(run, progress, task.threads)
+    words = (text for e in corpus["train"] for text in (e.passage, e.query) if text)
+    vocabulary = Vocabulary.build(words, config.data.min_df or 1)
+    network, vectors = start(config, corpus, vocabulary, place.data_dirs)
+    info = run_info(task, corpus, vectors)
+    sets = [encode(corpus[split], vocabulary, len(corpus.labels)) for split in ("train", "dev")]
+    with threads(n_threads):
+        state = fit_all(task, network, sets, state, n_threads, Saver(run, info, vocabulary), place, progress)
+        run.write_description(info, vocabulary.words)
+        run.write_summary("performance", test_scores(network, corpus, vocabulary))
+    run.finish()
+    return run
+
+
+class Saver:
+    """Writes checkpoints of one run: the folder appears with the first of them."""
+
+    def __init__(self, run: Run, info: dict[str, Any], vocabulary: Vocabulary) -> None:
+        self.run, self.info, self.vocabulary = run, info, vocabulary
+
+    def __call__(self, state: State, n_threads: int) -> None:
+        notes: dict[str, Any] = {"history": [asdict(epoch) for epoch in state.history], "threads": n_threads}
+        arrays = {
+            f"{part}:{name}": tensor.numpy()
+            for part in ("weights", "best", "optimiser")
+            for name, tensor in getattr(state, part).items()
+        }
+        best = {name: tensor.numpy() for name, tensor in state.best.items()}
+        if not self.run.path.exists():
+            create(self.run.path, self.info, self.vocabulary.words, best, arrays, notes)
+            return
+        self.run.write_checkpoint(arrays, notes)
+        self.run.write_training(best, notes["history"])
+
+
+def fit_all(
+    task: Task,
+    network: AttentiveClassifier,
+    sets: list[Encoded],
+    state: State,
+    n_threads: int,
+    save: Saver,
+    place: Place,
+    progress: Progress,
+) -> State:
+    """All epochs that are left, with checkpoints; at the end everything is saved."""
+    config, (train_set, dev_set) = task.config.training, sets
+    saved = time.monotonic()
+    with progress.bar(f"train {task.run}", total=config.epochs * len(train_set)) as bar:
+        bar.advance(len(state.history) * len(train_set))
+        try:
+            for after in fit(network, train_set, dev_set, config, task.config.seed, state, bar.step):
+                state = after
+                bar.note(describe(state.history[-1], config.epochs))
+                if time.monotonic() - saved > place.checkpoint_every and not finished(state, config):
+                    save(state, n_threads)
+                    saved = time.monotonic()
+        except KeyboardInterrupt:
+            if state.history:
+                save(state, n_threads)
+                progress.say(
+                    f"stopped after epoch {len(state.history)}: {save.run.path} holds the best epoch so far; "
+                    "the same command goes on from here"
+                )
+            raise
+    save(state, n_threads)
+    return state
+
+
+def start(
+    config: RunConfig, corpus: Corpus, vocabulary: Vocabulary, data_dirs: Sequence[Path]
+) -> tuple[AttentiveClassifier, dict[str, Any] | None]:
+    """A fresh network, with its word vectors where they were asked for."""
+    vectors = None
+    model_config: ModelConfig = config.model
+    if config.vectors is not None:
+        rng = np.random.default_rng([config.seed, 0])
+        missing, folders = config.training.missing_vectors, locate.data_dirs(data_dirs)
+        vectors = load_vectors(config.vectors, vocabulary, folders, missing=missing, rng=rng)
+        model_config = model_config.model_copy(update={"embedding_dim": vectors.matrix.shape[1]})
+    has_query = corpus.task != "classification"
+    network = build(model_config, len(vocabulary), len(corpus.labels), has_query, config.seed)
+    if vectors is None:
+        return network, None
+    with torch.no_grad():
+        network.embedding.weight.copy_(torch.from_numpy(vectors.matrix))
+    found = {"dim": vectors.matrix.shape[1], "types": vectors.types, "tokens": vectors.tokens}
+    return network, {"vectors": config.vectors, **found}
+
+
+def run_info(task: Task, corpus: Corpus, vectors: dict[str, Any] | None) -> dict[str, Any]:
+    """What config.json holds."""
+    versions = {name: version(name) for name in ("heedful", "torch", "numpy", "spacy")}
+    words = {
+        split: sum(len(e.passage) + len(e.query or ()) for e in examples)
+        for split, examples in corpus.splits.items()
+    }
+    return {
+        "key": task.key,
+        "config": task.config.model_dump(mode="json"),
+        "task": corpus.task,
+        "labels": list(corpus.labels),
+        "tokenizer": corpus.tokenizer,
+        "embedding_dim": vectors["dim"] if vectors else task.config.model.embedding_dim,
+        "vectors": vectors,
+        "data": {
+            "name": corpus.name,
+            "fingerprint": task.source,
+            "examples": {split: len(examples) for split, examples in corpus.splits.items()},
+            "words": words,
+            "skipped": list(corpus.skipped),
+        },
+        "versions": versions | {"python": platform.python_version()},
+    }
+
+
+def resumed(run: Run, progress: Progress, n_threads: int) -> tuple[State, int]:
+    """Where an interrupted run stands, and its threads: other threads would round otherwise."""
+    if run.finished:  # and yet to be done again, so it is damaged: `Workshop` has said so
+        run.reopen()
+    if not run.interrupted:
+        return State(), n_threads
+    try:
+        arrays, notes = run.checkpoint()
+    except Damaged as damage:
+        progress.say(f"{damage}; {run.name} is trained from the start")
+        run.reopen()
+        return State(), n_threads
+    parts: dict[str, Weights] = {"weights": {}, "best": {}, "optimiser": {}}
+    for key, array in arrays.items():
+        part, name = key.split(":", 1)
+        parts[part][name] = torch.from_numpy(array)
+    return State([Epoch(**row) for row in notes["history"]], **parts), notes["threads"]
+
+
+def test_scores(network: AttentiveClassifier, corpus: Corpus, vocabulary: Vocabulary) -> dict[str, Any]:
+    """Scores on the test split, or on dev where there is none; what is undefined (nan) is None."""
+    split = "test" if corpus["test"] else "dev"
+    encoded = encode(corpus["test"] or corpus["dev"], vocabulary, len(corpus.labels))
+    if encoded.labels is None:
+        raise Mistake(f"{corpus.name}: the {split} split has texts without a label.")
+    scores = performance(encoded.labels, predict(network, encoded))
+    defined = {name: None if math.isnan(score) else score for name, score in scores.items()}
+    return {"split": split, "examples": len(encoded), **defined}
+
+
+def describe(epoch: Epoch, epochs: int) -> str:
+    mark = " (best)" if epoch.best else ""
+    return f"epoch {epoch.epoch}/{epochs} loss {epoch.loss:.4f} dev {epoch.score:.4f}{mark}"
+
+
+def load(run: Run) -> Model:
+    """A trained model, ready to read text."""
+    info, config = run.info, run.config
+    vocabulary = Vocabulary(run.words)
+    labels = tuple(info["labels"])
+    sizes = config.model.model_copy(update={"embedding_dim": info["embedding_dim"]})
+    network = build(sizes, len(vocabulary), len(labels), info["task"] != "classification")
+    network.load_state_dict({name: torch.from_numpy(array) for name, array in run.weights().items()})
+    network.eval()
+    return Model(run.name, network, vocabulary, labels, info["task"], info["tokenizer"], config)

@@ -1,0 +1,198 @@
+"""A run folder: `runs/<dataset>-<encoder>-<attention>-s<seed>-<hash8>/`.
+
+    config.json          what was asked (RunConfig), what it was asked of (labels, task, data), and with what
+    model.safetensors    the weights of the best epoch
+    vocabulary.json      the words, in the order of their ids
+    training.parquet     one row an epoch
+    results/<experiment>.parquet, results/<experiment>.summary.json   see results.py
+    SHA256SUMS           checksums of the files above, written last: a run that has it is finished
+    checkpoint.safetensors   only while training is not finished: where to go on
+
+A `Run` reads nothing until it is asked. No torch here: weights are read and written as numpy arrays.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.config import RunConfig
+from heedful.errors import Mistake
+from heedful.store.arrays import read_arrays, write_arrays
+from heedful.store.checks import SUMS, Damaged, check_sums, read_sums, write_sums
+from heedful.store.files import whole_file, whole_folder, write_json
+from heedful.store.results import Results
+
+Arrays = Mapping[str, NDArray[Any]]
+SEALED = (
+    "config.json",
+    "vocabulary.json",
+    "model.safetensors",
+    "training.parquet",
+    "results/performance.summary.json",
+)
+CHECKPOINT = "checkpoint.safetensors"
+
+
+def run_name(config: RunConfig, key: str) -> str:
+    """Readable first, then the key of everything that decides the result."""
+    stem = Path(config.dataset).name.split(".")[0].replace(":", "-")
+    return f"{stem}-{config.model.encoder}-{config.model.attention}-s{config.seed}-{key[:8]}"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run folder that exists."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @cached_property
+    def info(self) -> dict[str, Any]:
+        """config.json: `config`, `labels`, `task`, `tokenizer`, `data`, `versions`."""
+        try:
+            info: dict[str, Any] = json.loads(self._read("config.json"))
+        except ValueError as error:
+            raise Mistake(f"{self.path / 'config.json'} is damaged ({error}): train again.") from None
+        return info
+
+    @property
+    def config(self) -> RunConfig:
+        return RunConfig.parse(self.info["config"], str(self.path / "config.json"))
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return tuple(json.loads(self._read("vocabulary.json")))
+
+    @property
+    def results(self) -> Results:
+        return Results(self.path / "results")
+
+    @property
+    def finished(self) -> bool:
+        return (self.path / SUMS).exists()
+
+    @property
+    def interrupted(self) -> bool:
+        return not self.finished and (self.path / CHECKPOINT).exists()
+
+    def sums(self) -> dict[str, str]:
+        """The checksums of a finished run, by file; empty before it is finished."""
+        return read_sums(self.path)
+
+    def check(self) -> dict[str, str]:
+        """The checksums of a finished run; a file that is not what was written raises `Damaged`."""
+        sums = self.sums()
+        missing = [name for name in SEALED if name not in sums]
+        if missing:
+            raise Damaged(f"{self.path / SUMS} is damaged: it does not have {missing[0]}")
+        check_sums(self.path, sums)
+        return sums
+
+    def weights(self) -> dict[str, NDArray[Any]]:
+        return self._arrays("model.safetensors")[0]
+
+    def checkpoint(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Arrays and notes (`history`, `threads`) of an unfinished run; raises `Damaged`."""
+        arrays, metadata = read_arrays(self.path / CHECKPOINT)
+        return arrays, json.loads(metadata["notes"])
+
+    def training(self) -> list[dict[str, Any]]:
+        """One row an epoch."""
+        import pyarrow.parquet as pq
+
+        rows: list[dict[str, Any]] = pq.read_table(self.path / "training.parquet").to_pylist()
+        return rows
+
+    def summary(self, experiment: str) -> dict[str, Any]:
+        """results/<experiment>.summary.json, without the field that says how it was made."""
+        summary = self.results.summary(experiment)
+        if summary is None:
+            raise Mistake(
+                f"{self.path} has no results of {experiment!r}: run `heedful run {experiment} --model {self.path}`."
+            )
+        return summary
+
+    def write_checkpoint(self, arrays: Arrays, notes: Mapping[str, Any]) -> None:
+        write_arrays(self.path / CHECKPOINT, arrays, {"notes": json.dumps(notes)})
+
+    def write_training(self, weights: Arrays, history: list[dict[str, Any]]) -> None:
+        """The best weights so far, and the rows of the epochs."""
+        write_arrays(self.path / "model.safetensors", weights, {})
+        self._write_rows("training.parquet", history)
+
+    def write_description(self, info: Mapping[str, Any], words: tuple[str, ...]) -> None:
+        write_json(self.path / "config.json", info)
+        write_json(self.path / "vocabulary.json", list(words))
+
+    def finish(self) -> None:
+        """Seal the run: from now on it is finished, and damage is seen."""
+        write_sums(self.path, SEALED)
+        (self.path / CHECKPOINT).unlink(missing_ok=True)
+
+    def reopen(self) -> None:
+        """Training is to be done again, from the start. Results stay: they know what weights they are of."""
+        for name in (SUMS, CHECKPOINT, "model.safetensors"):
+            (self.path / name).unlink(missing_ok=True)
+
+    def write_summary(self, experiment: str, summary: Mapping[str, Any]) -> None:
+        write_json(self.path / "results" / f"{experiment}.summary.json", summary)
+
+    def _write_rows(self, name: str, rows: list[dict[str, Any]]) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        with whole_file(self.path / name) as temporary:
+            pq.write_table(pa.Table.from_pylist(rows), temporary)
+
+    def _read(self, name: str) -> str:
+        try:
+            return (self.path / name).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise Mistake(f"{self.path} is not a run folder: it has no {name}.") from None
+        except UnicodeDecodeError:
+            raise Mistake(f"{self.path / name} is damaged (it is not UTF-8): train again.") from None
+
+    def _arrays(self, name: str) -> tuple[dict[str, NDArray[np.generic]], dict[str, str]]:
+        if not (self.path / name).exists():
+            raise Mistake(f"{self.path} is not a run folder: it has no {name}.")
+        try:
+            return read_arrays(self.path / name)
+        except Damaged as damage:
+            raise Mistake(f"{damage}: delete {self.path} and train again.") from None
+
+
+def create(
+    path: Path,
+    info: Mapping[str, Any],
+    words: tuple[str, ...],
+    weights: Arrays,
+    arrays: Arrays,
+    notes: Mapping[str, Any],
+) -> Run:
+    """A new run folder with its first checkpoint, whole from the moment it is there."""
+    with whole_folder(path) as temporary:
+        run = Run(temporary)
+        run.write_description(info, words)
+        run.write_training(weights, notes["history"])
+        run.write_checkpoint(arrays, notes)
+    return Run(path)
+
+
+def runs_in(folder: Path) -> Iterator[Run]:
+    """The runs of a folder by name. None of them is opened: that is for whoever asks them something."""
+    if not folder.is_dir():
+        raise Mistake(f"there is no folder of runs {folder}.")
+    for path in sorted(folder.iterdir()):
+        if not path.name.startswith(".") and (path / "config.json").exists():
+            yield Run(path)

@@ -1,0 +1,175 @@
+"""The engine at work: the same results by every road, nothing twice, failures reported and contained."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import heedful
+from faults import digests
+from heedful.cli import app
+from heedful.data.planted import generate
+from heedful.engine.carry_out import carry_out, train_one
+from heedful.engine.configure import configure
+from heedful.engine.estimate import estimate
+from heedful.engine.place import Place
+from heedful.engine.plan import Plan, ask, plan
+from heedful.engine.progress import Progress
+from heedful.errors import Mistake
+from heedful.store.run import Run
+
+QUIET = Progress(quiet=True)
+
+
+def reviews(path: Path, texts: int = 120) -> str:
+    with path.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(("text", "label"))
+        rows.writerows((one.text, one.label) for one in generate("single", texts, seed=0))
+    return str(path)
+
+
+def small(dataset: str, seeds: int = 2, **asked: int) -> Plan:
+    configs = [
+        configure(
+            dataset,
+            data={"tokenizer": "whitespace"},
+            model={"encoder": encoder, "embedding_dim": 4, "hidden_dim": 4},
+            training={"epochs": 2, "batch_size": 16},
+            seed=seed,
+        )
+        for encoder in ("bilstm", "average")
+        for seed in range(seeds)
+    ]
+    return plan(configs, [ask("correlation", limit=6), ask("permutation", asked, limit=6)])
+
+
+def test_workers_and_this_process_give_the_same_bits_and_failures_stay_alone(tmp_path: Path) -> None:
+    good, bad = reviews(tmp_path / "good.csv"), reviews(tmp_path / "bad.csv", 60)
+    made = small(good)
+    broken = small(bad, seeds=1)
+    both = Plan({**made.tasks, **broken.tasks}, {**made.sources, **broken.sources})
+    reviews(tmp_path / "bad.csv", 61)  # changed after it was planned with
+    report = carry_out(both, Place(tmp_path / "local"), QUIET, "local", cores=2)
+    assert {task.key for task in report.done} == set(made.tasks)
+    assert [failure.task.kind for failure in report.failed] == ["train", "train"]
+    assert "are not what they were when this was planned" in report.failed[0].error
+    assert {task.key for task in report.blocked} == {
+        t.key for t in broken.tasks.values() if t.kind != "train"
+    }
+    here = carry_out(made, Place(tmp_path / "here"), QUIET, "here", cores=2)
+    assert here.complete
+    assert digests(tmp_path / "here") == digests(tmp_path / "local")
+    again = carry_out(made, Place(tmp_path / "local"), QUIET, "local", cores=2)
+    assert not again.done
+    assert len(again.kept) == len(made)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, Place]:
+    folder = tmp_path_factory.mktemp("trained")
+    made, place = small(reviews(folder / "reviews.csv"), seeds=1), Place(folder / "runs")
+    assert carry_out(made, place, QUIET, "here", cores=1).complete
+    return made, place
+
+
+def test_other_options_do_not_cost_what_was_computed(trained: tuple[Plan, Place]) -> None:
+    made, place = trained
+    other = small(made.of("train")[0].config.dataset, seeds=1, permutations=3)
+    run = Run(place.runs / made.of("train")[0].run)
+    before = run.results.rows("permutation")
+    report = carry_out(other, place, QUIET, "here", cores=1)
+    assert {task.kind for task in report.done} == {"experiment", "summarise"}
+    assert {task.ask.experiment for task in report.done if task.ask} == {"permutation"}
+    assert not run.results.rows("permutation").equals(before)
+    report = carry_out(made, place, QUIET, "here", cores=1)
+    assert not report.done
+    assert run.results.rows("permutation").equals(before)  # under its plain name again
+
+
+def test_rows_say_what_they_are(trained: tuple[Plan, Place]) -> None:
+    made, place = trained
+    task = made.of("experiment")[0]
+    table = Run(place.runs / task.run).results.rows("correlation", task.key)
+    said = json.loads(table.schema.metadata[b"heedful"])
+    assert said["key"] == task.key
+    assert said["limit"] == 6
+    assert len(set(table["example"].to_pylist())) == 6
+    assert max(table["example"].to_pylist()) > 6  # evenly spread over the split
+
+
+def test_a_stale_result_is_made_again(trained: tuple[Plan, Place], tmp_path: Path) -> None:
+    """Rows of other weights do not count, even under the right key."""
+    made, place = trained
+    task = made.of("experiment")[0]
+    results = Run(place.runs / task.run).results
+    table = results.rows("correlation", task.key)
+    results.write_rows(
+        "correlation", task.key, table.slice(0, 3), {"options": {}}, "weights of long ago", 0.0
+    )
+    report = carry_out(made, place, QUIET, "here", cores=1)
+    assert [t.name for t in report.done] == [task.name, f"summary of {task.name}"] or len(report.done) == 1
+    assert results.rows("correlation", task.key).equals(table)
+
+
+def test_an_estimate_reads_what_was_measured(trained: tuple[Plan, Place]) -> None:
+    made, place = trained
+    larger = small(made.of("train")[0].config.dataset, seeds=3)
+    found = estimate(larger, place, cores=2)
+    assert found.tasks == {"train": 6, "experiment": 12, "summarise": 12}
+    assert found.left == {"train": 4, "experiment": 8, "summarise": 8}
+    (row,) = found.datasets.values()
+    assert sum(row["texts"].values()) == 120
+    assert found.forward_passes > 0
+    assert found.seconds > 0
+    assert found.memory > 2 * 4e8
+    assert "time left: about" in found.describe()
+    done = estimate(made, place, cores=2)
+    assert (done.left, done.forward_passes, done.seconds) == ({}, 0, 0.0)
+
+
+def test_python_runs_stored_and_given_texts(trained: tuple[Plan, Place]) -> None:
+    made, place = trained
+    run = Run(place.runs / made.of("train")[0].run)
+    stored = heedful.run("permutation", run, limit=6)
+    assert len(stored) == 6
+    assert stored.summary["overall"]["n"] == 6
+    given = heedful.run("permutation", heedful.load(run), ["a film that moves", "so dull"], permutations=5)
+    assert given.to_pandas()["example"].tolist() == [0, 1]
+    with pytest.raises(Mistake, match="give examples"):
+        heedful.run("permutation", heedful.load(run))
+    with pytest.raises(Mistake, match="no setting 'permutation'"):
+        heedful.run("permutation", run, permutation=5)
+
+
+def test_the_command_run(trained: tuple[Plan, Place]) -> None:
+    made, place = trained
+    folder = str(place.runs / made.of("train")[0].run)
+    done = CliRunner().invoke(
+        app, ["run", "permutation", "--model", folder, "--limit", "4", "--set", "permutations=2", "--json"]
+    )
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["summaries"]["permutation"]["overall"]["n"] == 4
+    for wrong, said in (
+        (["--set", "permutation=2"], "none of the experiments has this setting"),
+        (["--set", "permutations"], "KEY=VALUE"),
+        (["--set", "permutations=x"], "the options of permutation: permutations"),
+        (["--split", "tset"], "the splits are"),
+        (["--limit", "0"], "at least one text"),
+    ):
+        bad = CliRunner().invoke(app, ["run", "permutation", "--model", folder, *wrong])
+        assert isinstance(bad.exception, Mistake)
+        assert said in str(bad.exception)
+
+
+def test_changed_data_are_refused(tmp_path: Path) -> None:
+    file = reviews(tmp_path / "reviews.csv", 60)
+    config = small(file, seeds=1).of("train")[1].config
+    run = train_one(config, Place(tmp_path / "runs"), QUIET)
+    reviews(tmp_path / "reviews.csv", 61)
+    with pytest.raises(Mistake, match="was trained on other data"):
+        heedful.run("permutation", run)

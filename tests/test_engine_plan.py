@@ -1,0 +1,177 @@
+"""Plans: keys change with everything that decides a result and with nothing else; ten thousand tasks at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from heedful.config import DataOptions, RunConfig
+from heedful.engine.again import command
+from heedful.engine.configure import configure
+from heedful.engine.place import Place
+from heedful.engine.plan import ask, kinds_of, plan
+from heedful.engine.sources import find_source, source_fingerprint
+from heedful.engine.study import Study, read_study, select
+from heedful.engine.task import Task
+from heedful.errors import Mistake
+
+
+def csv_file(path: Path, text: str = "good") -> str:
+    rows = [f"{text} number {i},{i % 2}" for i in range(20)]
+    path.write_text("\n".join(["text,label", *rows]))
+    return str(path)
+
+
+def keys(config: RunConfig, **asked: int) -> list[str]:
+    return list(plan([config], [ask("permutation", asked)]).tasks)
+
+
+def test_a_run_becomes_a_chain_of_tasks() -> None:
+    tasks = list(plan([configure("planted")], [ask("permutation"), ask("adversarial")]).tasks.values())
+    assert kinds_of(tasks) == {"train": 1, "experiment": 2, "summarise": 2}
+    by_key = {task.key: task for task in tasks}
+    for task in tasks[1:]:
+        (need,) = task.needs
+        assert by_key[need].kind == ("train" if task.kind == "experiment" else "experiment")
+    assert tasks[0].run.startswith("planted-bilstm-additive-s0-")
+    assert tasks[0].key.startswith(tasks[0].run[-8:])
+    assert [task.name.split(" of ")[0] for task in tasks[1:3]] == ["permutation", "summary"]
+
+
+def test_keys_change_with_what_decides_and_only_then(tmp_path: Path) -> None:
+    file = csv_file(tmp_path / "a.csv")
+    first = keys(configure(file))
+    assert keys(configure(file)) == first
+    assert keys(configure(file, seed=1))[0] != first[0]
+    assert keys(configure(file, training={"epochs": 3}))[0] != first[0]
+    assert keys(configure(file, model={"attention": "dot"}))[0] != first[0]
+    assert keys(configure(file, data={"tokenizer": "whitespace"}))[0] != first[0]
+    asked = keys(configure(file), permutations=7)
+    assert asked[0] == first[0]
+    assert not set(asked[1:]) & set(first[1:])
+    (tmp_path / "moved").mkdir()
+    assert keys(configure(csv_file(tmp_path / "moved" / "a.csv"))) == first  # the same file elsewhere
+    csv_file(tmp_path / "a.csv", "bad")
+    assert keys(configure(file))[0] != first[0]
+
+
+def test_a_file_of_dev_rows_and_vectors_decide_too(tmp_path: Path) -> None:
+    file, dev = csv_file(tmp_path / "a.csv"), tmp_path / "dev.csv"
+    csv_file(dev)
+    options = {"dev_file": dev}
+    before = keys(configure(file, data=options))
+    csv_file(dev, "other")
+    assert keys(configure(file, data=options)) != before
+    vectors = tmp_path / "v.txt"
+    vectors.write_text("good 1 2\n")
+    first = keys(configure(file, vectors=str(vectors)))
+    vectors.write_text("good 1 3\n")
+    assert keys(configure(file, vectors=str(vectors))) != first
+
+
+def test_a_corpus_is_hashed_once_and_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    real = find_source
+
+    def counted(dataset: str, options: DataOptions, data_dirs: tuple[Path, ...]) -> object:
+        calls.append(dataset)
+        return real(dataset, options, data_dirs)
+
+    monkeypatch.setattr("heedful.engine.plan.find_source", counted)
+    monkeypatch.setattr("heedful.data.corpora.load", lambda *a, **k: pytest.fail("the corpus was loaded"))
+    file = csv_file(tmp_path / "a.csv")
+    made = plan(
+        [configure(name, seed=s) for name in (file, "planted") for s in range(50)], [ask("permutation")]
+    )
+    assert len(made) == 300
+    assert calls == [file, "planted"]
+
+
+def test_sources_by_name_are_found_in_the_data_folders(tmp_path: Path) -> None:
+    folder = tmp_path / "sst"
+    folder.mkdir()
+    (folder / "train.jsonl").write_text('{"text": "a", "label": 0}\n')
+    (folder / "README.md").write_text("not data")
+    first = source_fingerprint("sst", None, [tmp_path])
+    (folder / "README.md").write_text("still not data")
+    assert source_fingerprint("sst", None, [tmp_path]) == first
+    (folder / "train.jsonl").write_text('{"text": "b", "label": 0}\n')
+    assert source_fingerprint("sst", None, [tmp_path]) != first
+    assert source_fingerprint("planted") != source_fingerprint("planted-order")
+    with pytest.raises(Mistake, match="there is no corpus 'sstt'"):
+        source_fingerprint("sstt")
+
+
+def test_ten_thousand_tasks() -> None:
+    study = Study(
+        title="large",
+        datasets=("planted-single", "planted-order", "planted-majority"),
+        encoders=("bilstm", "cnn", "average"),
+        attentions=("additive", "dot"),
+        seeds=80,
+        experiments=("correlation", "permutation", "adversarial"),
+    )
+    chosen = select(study)
+    made = plan(chosen.configs, chosen.asks)
+    assert len(made) == 3 * 3 * 2 * 80 * 7  # benchmarks/bench_engine.py prints how long it takes
+    assert made.count("train") == len({task.run for task in made.tasks.values()})
+
+
+def test_threads_come_from_the_plan() -> None:
+    one = plan([configure("planted")], [ask("permutation"), ask("adversarial")])
+    assert {task.kind: task.threads for task in one.with_threads(8).tasks.values()} == {
+        "train": 8,
+        "experiment": 4,
+        "summarise": 1,
+    }
+    many = plan([configure("planted", seed=seed) for seed in range(9)])
+    assert {task.threads for task in many.with_threads(8).tasks.values()} == {1}
+
+
+def test_a_task_survives_json() -> None:
+    made = plan([configure("planted", seed=3)], [ask("correlation", {"k": 2}, limit=4)])
+    for task in made.with_threads(2).tasks.values():
+        assert Task.from_json(task.to_json()) == task
+
+
+def test_the_command_that_does_one_task_alone(tmp_path: Path) -> None:
+    config = configure("planted", model={"hidden_dim": 8}, training={"epochs": 2}, seed=4)
+    train, rows, _ = plan([config], [ask("adversarial", {"method": "adam"}, limit=9)]).tasks.values()
+    place = Place(tmp_path / "my runs")
+    assert command(train, place) == (
+        "heedful train planted --encoder bilstm --attention additive --seed 4 --hidden-dim 8 --epochs 2 "
+        f"--runs '{tmp_path}/my runs'"
+    )
+    assert command(rows, place) == (
+        f"heedful run adversarial --model '{tmp_path}/my runs/{train.run}' --limit 9 --set method=adam"
+    )
+
+
+def test_a_study_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HEEDFUL_DATA", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    study = read_study("jain-wallace")
+    assert study.experiments == ("correlation", "permutation", "adversarial")
+    assert len(study.datasets) == 12
+    chosen = select(study, encoders=["bilstm"], attentions=["dot"], seeds=2)
+    assert set(chosen.missing) == set(study.datasets) - {"babi1", "babi2", "babi3"}
+    assert "mimic" in chosen.missing["diabetes"].lower()
+    assert [(c.dataset, c.seed) for c in chosen.configs][:3] == [("babi1", 0), ("babi1", 1), ("babi2", 0)]
+    with pytest.raises(Mistake, match="Did you mean 'jain-wallace'"):
+        read_study("jain-walace")
+    (tmp_path / "own.toml").write_text('title = "t"\nencoder = ["bilstm"]\n')
+    with pytest.raises(Mistake, match=r"there is no setting 'encoder'|datasets: Field required"):
+        read_study(str(tmp_path / "own.toml"))
+    (tmp_path / "own.toml").write_text("title = ")
+    with pytest.raises(Mistake, match="is not TOML"):
+        read_study(str(tmp_path / "own.toml"))
+    for wrong in (
+        {"seeds": 0},
+        {"encoders": ["lstm"]},
+        {"experiments": ["permutatoin"]},
+        {"limit": 0},
+        {"split": "tset"},
+    ):
+        with pytest.raises(Mistake):
+            select(study, datasets=["babi1"], **wrong)

@@ -1,0 +1,79 @@
+"""The same tasks on a Ray cluster of two nodes, one of which is killed half-way."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faults import digests, write_corpus
+from heedful.engine.carry_out import carry_out
+from heedful.engine.configure import configure
+from heedful.engine.place import Place
+from heedful.engine.plan import Plan, ask, plan
+from heedful.engine.progress import Progress
+
+pytest.importorskip("ray", reason="Ray is not installed: pip install 'heedful[ray]'")
+QUIET = Progress(quiet=True)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Two nodes of one core each, on this machine, with a home of their own."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # stays on loopback
+    import ray
+    from ray.cluster_utils import Cluster
+
+    made = Cluster(
+        initialize_head=True, connect=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
+    )
+    try:
+        yield made
+    finally:
+        ray.shutdown()
+        made.shutdown()  # type: ignore[no-untyped-call]
+
+
+def study(reviews: Path) -> Plan:
+    configs = [
+        configure(
+            str(reviews),
+            data={"tokenizer": "whitespace"},
+            model={"encoder": encoder, "embedding_dim": 6, "hidden_dim": 8},
+            training={"epochs": 4, "batch_size": 16},
+            seed=seed,
+        )
+        for encoder in ("bilstm", "average")
+        for seed in range(2)
+    ]
+    return plan(configs, [ask("permutation", limit=30), ask("adversarial", limit=30)])
+
+
+def test_a_node_is_killed_and_nothing_is_lost(cluster: Any, tmp_path: Path) -> None:
+    write_corpus(tmp_path / "reviews.csv")
+    made = study(tmp_path / "reviews.csv")
+    assert carry_out(made, Place(tmp_path / "here"), QUIET, "here", cores=1).complete
+    node = cluster.add_node(num_cpus=1)
+    cluster.wait_for_nodes()
+    runs, struck = tmp_path / "runs", []
+
+    def strike() -> None:
+        while not list(runs.glob("*/SHA256SUMS")):
+            time.sleep(0.05)
+        cluster.remove_node(node, allow_graceful=False)
+        struck.append(node)
+
+    threading.Thread(target=strike, daemon=True).start()
+    report = carry_out(made, Place(runs, checkpoint_every=0.0), QUIET, "ray")
+    assert struck
+    assert report.complete
+    assert len(report.done) + len(report.kept) == len(made)
+    assert digests(runs) == digests(tmp_path / "here")
+    again = carry_out(made, Place(runs), QUIET, "ray")
+    assert len(again.kept) == len(made)
