@@ -1,0 +1,177 @@
+"""A run in words: what was asked, its facts, its explainers, and the commands that make it again."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from heedful.config import RunConfig
+from heedful.engine.configure import configure
+from heedful.experiments import find
+from heedful.heatmap import visible
+from heedful.measure.statistics import Interval
+from heedful.report import sample
+from heedful.report.findings import EXPERIMENTS, Findings, Illustrated
+from heedful.report.naming import method_name
+from heedful.report.verdicts import Grade, listed
+
+NONE = "–"
+MARGIN = 0.05  # of accuracy above always the same answer, or there is little to explain
+ENCODERS = {
+    "bilstm": "a bidirectional LSTM",
+    "cnn": "a convolutional network",
+    "average": "an averaging network",
+    "transformer": "a transformer",
+}
+QUESTIONS = {
+    "correlation": "whether its attention agrees with other explanations",
+    "permutation": "whether the prediction changes when attention is shuffled",
+    "adversarial": "whether quite another attention gives the same prediction",
+}
+BELIEVE: dict[Grade, str] = {
+    "for": "✓ yes",
+    "mixed": "~ with caution",
+    "against": "✗ no",
+    "unclear": "? not told",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    name: str
+    value: str
+    note: str = ""
+
+
+def believe(grade: Grade) -> str:
+    return BELIEVE[grade]
+
+
+def asked(findings: Findings) -> str:
+    """One sentence for someone who has never read the papers."""
+    dataset, encoder, attention = findings.setting
+    questions = listed([QUESTIONS[name] for name in EXPERIMENTS if name in findings.tables])
+    return (
+        f"Attention gives each word of a text a weight; the weights sum to 1 and are often shown as the reason of a "
+        f"prediction. This model is {ENCODERS[encoder]} with {attention} attention, trained on {visible(dataset)}. "
+        f"We asked {questions}."
+    )
+
+
+def score(findings: Findings) -> Fact:
+    """The score that the task is known by."""
+    found = findings.performance
+    name = "f1" if len(findings.labels) == 2 and found.get("f1") is not None else "accuracy"
+    title = {"f1": "F1", "accuracy": "accuracy"}[name]
+    others = [
+        f"{key.replace('_', ' ')} {found[key]:.3f}"
+        for key in ("accuracy", "roc_auc")
+        if found.get(key) and key != name
+    ]
+    return Fact(f"{title} on {found['split']}", f"{found[name]:.3f}", ", ".join(others))
+
+
+def warning(run: Illustrated) -> str:
+    """Where the model hardly predicts, what its attention does says little."""
+    truths = [example.label for example in run.examples.values() if example.label is not None]
+    accuracy = run.findings.performance.get("accuracy")
+    if not truths or accuracy is None:
+        return ""
+    usual, n = Counter(truths).most_common(1)[0]
+    if accuracy >= n / len(truths) + MARGIN:
+        return ""
+    return (
+        f"This model predicts hardly better (accuracy {accuracy:.2f}) than always answering "
+        f"“{visible(run.findings.labels[usual], 40)}” ({n / len(truths):.2f}): what its attention does says little."
+    )
+
+
+def facts(findings: Findings) -> list[Fact]:
+    info = findings.info
+    config, sizes = info["config"], info["data"]["examples"]
+    labels = [visible(label, 30) for label in findings.labels]
+    shown = ", ".join(labels[:4]) + (f" and {len(labels) - 4} more" if len(labels) > 4 else "")
+    vectors = (
+        f"word vectors {visible(str(config['vectors']), 60)}"
+        if config["vectors"]
+        else "no pretrained word vectors"
+    )
+    n = max(len(set(table["example"].to_pylist())) for table in findings.tables.values())
+    return [
+        score(findings),
+        Fact("data", visible(config["dataset"], 80), ", ".join(f"{size:,} {split}" for split, size in sizes.items())),
+        Fact("labels", str(len(labels)), shown),
+        Fact("model", f"{config['model']['encoder']}, {config['model']['attention']}",
+             f"embedding {info['embedding_dim']}, hidden {config['model']['hidden_dim']}, {vectors}"),
+        Fact("texts asked about", f"{n:,}", f"of the {findings.split} split"),
+        Fact("seed", str(config["seed"])),
+    ]  # fmt: skip
+
+
+def explainer_rows(run: Illustrated) -> list[dict[str, Any]]:
+    """The table of explainers, from the sample."""
+    known = [run.examples[place].evidence for place in run.sampled]
+    return [
+        {
+            "name": method_name(e.method),
+            "kind": e.kind,
+            "direction": "for and against" if e.signed else "strength only",
+            "agreement": NONE if e.agreement is None else _short(e.agreement),
+            "check": NONE if e.passed is None else f"{e.check}: met in {e.passed} of {e.texts}",
+            "forward": e.forward,
+            "backward": e.backward,
+            "found": NONE if e.found is None else f"{e.found:.0%}",
+        }
+        for e in (sample.explainers(run.sample, known) if len(run.sample) else ())
+    ]
+
+
+def _short(found: Interval) -> str:
+    return f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f})"
+
+
+def commands(findings: Findings, command: str) -> str:
+    """What to type to make the run, its results and this page again."""
+    lines = [train_command(RunConfig.model_validate(findings.info["config"]))]
+    by_ask: dict[str, list[str]] = {}
+    for name, about in findings.asked.items():
+        words = ["--split", findings.split]
+        words += ["--limit", str(about["limit"])] if about.get("limit") else []
+        usual = find(name).config().model_dump(mode="json")
+        given = {key: value for key, value in about.get("options", {}).items() if value != usual.get(key)}
+        words += [word for key, value in given.items() for word in ("--set", f"{key}={json.dumps(value)}")]
+        by_ask.setdefault(shlex.join(words), []).append(name)
+    model = shlex.quote(findings.path)
+    lines += [f"heedful run {' '.join(names)} --model {model} {options}" for options, names in by_ask.items()]
+    return "\n".join(
+        visible(line, 2000) for line in (*lines, command or f"heedful report {model} -o report.html")
+    )
+
+
+def train_command(config: RunConfig) -> str:
+    """`heedful train` with every option that is not what it would be anyway."""
+    usual = configure(config.dataset)
+    words = ["heedful", "train", config.dataset, "--encoder", config.model.encoder]
+    words += ["--attention", config.model.attention, "--seed", str(config.seed)]
+    if config.vectors:
+        words += ["--vectors", config.vectors]
+    for given, default in (
+        (config.model, usual.model),
+        (config.training, usual.training),
+        (config.data, usual.data),
+    ):
+        for name in type(given).model_fields:
+            value = getattr(given, name)
+            if value != getattr(default, name) and name not in ("encoder", "attention"):
+                option = f"--{name.replace('_', '-')}"
+                words += [option] if value is True else [option, str(value)]
+    return shlex.join(words)
+
+
+def versions(findings: Findings) -> str:
+    told = ", ".join(f"{name} {number}" for name, number in findings.info["versions"].items())
+    fingerprint = str(findings.info["data"].get("fingerprint", ""))[:16]
+    return f"Trained with {told}. Seed {findings.info['config']['seed']}. Fingerprint of the data: {fingerprint}."

@@ -1,0 +1,177 @@
+"use strict";
+// The page's own script: draws the figures, and lets a click on a figure filter the list of instances.
+// Text only ever enters the page as textContent.
+(() => {
+  const read = (id) => JSON.parse(document.getElementById(id).textContent);
+  const theme = read("theme");
+  const SHOWN = 8;
+
+  const make = (tag, text, name) => {
+    const element = document.createElement(tag);
+    if (text !== undefined) element.textContent = text;
+    if (name) element.className = name;
+    return element;
+  };
+
+  // ---- the list of instances -------------------------------------------------------------------------
+  const list = (section) => {
+    const data = read(`instances-${section.dataset.run}`);
+    const form = section.querySelector("form.filter");
+    const place = section.querySelector("ol.list");
+    const status = section.querySelector(".status");
+    const more = section.querySelector("button.more");
+    const field = form.elements;
+    const at = Object.fromEntries(data.measures.map(([key], i) => [key, i]));
+    const cut = new Set(data.cut);
+    let only = null, closed = true, shown = SHOWN;
+
+    const heat = (words, digits) => {
+      const box = make("div", undefined, "heedful");
+      const text = make("div", undefined, "hf-text");
+      text.dir = "auto";
+      words.forEach((word, i) => {
+        if (i) text.append(" ");
+        const level = Number(digits[i] || 0);
+        text.append(level ? make("span", word, `hf-u${level}`) : word);
+      });
+      box.append(text);
+      return box;
+    };
+
+    const matching = () => {
+      const m = at[field.measure.value], low = parseFloat(field.low.value), high = parseFloat(field.high.value);
+      const label = field.predicted.value, outcome = field.outcome.value, wanted = field.text.value.toLowerCase();
+      const found = data.rows.filter(([number, id, predicted, truth, words, , , values]) => {
+        if (only !== null) return number === only;
+        const value = values[m];
+        if (!isNaN(low) && !(value !== null && value >= low)) return false;
+        if (!isNaN(high) && !(value !== null && (closed ? value <= high : value < high))) return false;
+        if (label !== "" && predicted !== Number(label)) return false;
+        if (outcome !== "" && (truth === null || (truth === predicted) !== (outcome === "right"))) return false;
+        return !wanted || words.join(" ").toLowerCase().includes(wanted) || id.toLowerCase().includes(wanted);
+      });
+      const down = field.order.value === "down" ? -1 : 1;
+      if (field.order.value !== "")
+        found.sort((a, b) => {
+          const [x, y] = [a[7][m], b[7][m]];
+          return x === null ? 1 : y === null ? -1 : down * (x - y) || a[0] - b[0];
+        });
+      return found;
+    };
+
+    const row = ([number, id, predicted, truth, words, own, other, values]) => {
+      const item = make("li");
+      item.dataset.example = number;
+      const digits = { own, other, none: "" }[field.weights.value];
+      item.append(heat(cut.has(number) ? [...words, "…"] : words, digits));
+      const meta = make("div", undefined, "meta");
+      const said = `predicted ${data.labels[predicted]}`;
+      if (truth === null) meta.append(make("span", said));
+      else if (truth === predicted) meta.append(make("span", `${said}, right`));
+      else meta.append(make("span", `${said}, wrong: it is ${data.labels[truth]}`, "wrong"));
+      data.measures.forEach(([key, title], i) => {
+        const chosen = key === field.measure.value;
+        if (values[i] !== null && (chosen || !key.startsWith("tau:")))
+          meta.append(make(chosen ? "b" : "span", `${title} ${values[i].toFixed(2)}`));
+      });
+      const card = document.getElementById(`run-${section.dataset.run}-example-${number}`);
+      if (card) {
+        const link = make("a", "explained above");
+        link.href = `#${card.id}`;
+        meta.append(link);
+      }
+      item.append(meta);
+      return item;
+    };
+
+    const draw = () => {
+      const found = matching();
+      place.replaceChildren(...found.slice(0, shown).map(row));
+      const sample = data.rows.length < data.total ? ` (a sample of ${data.total})` : "";
+      status.textContent = `${found.length} of ${data.rows.length} texts${sample}${only === null ? "" : ": the point you clicked"}`;
+      more.hidden = found.length <= shown;
+    };
+    const restart = () => { shown = SHOWN; draw(); };
+
+    form.addEventListener("input", () => { only = null; closed = true; restart(); });
+    form.addEventListener("submit", (event) => event.preventDefault());
+    form.addEventListener("reset", () => setTimeout(() => { only = null; closed = true; views.forEach(clear); restart(); }));
+    more.addEventListener("click", () => { shown += 3 * SHOWN; draw(); });
+
+    const views = [];
+    const clear = (view) => { try { view.data("picked_store", []).run(); } catch { /* a figure without bars */ } };
+
+    // What a figure's datum says becomes the state of the form, where it can be seen, changed and undone.
+    const pick = (datum, from) => {
+      views.filter((view) => view !== from).forEach(clear);
+      field.text.value = field.outcome.value = "";
+      if (datum.example !== undefined) {
+        only = datum.example;
+      } else {
+        only = null;
+        closed = Boolean(datum.closed);
+        field.measure.value = datum.measure;
+        field.low.value = datum.low;
+        field.high.value = datum.high;
+        const label = data.classes.indexOf(datum.label);
+        field.predicted.value = label < 0 ? "" : String(label);
+      }
+      restart();
+      status.scrollIntoView({ block: "center" });
+    };
+    draw();
+    return { pick, views };
+  };
+
+  // ---- figures ---------------------------------------------------------------------------------------
+  const save = (view, name, png) => view.toSVG().then((svg) => {
+    const style = getComputedStyle(document.documentElement);
+    const plain = svg.replace(/var\(--(\w+)\)/g, (_, key) => style.getPropertyValue(`--${key}`).trim());
+    const address = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(plain);
+    const give = (href, ending) => {
+      const link = make("a");
+      link.href = href;
+      link.download = `${name}.${ending}`;
+      link.click();
+    };
+    if (!png) return give(address, "svg");
+    const image = new Image();
+    image.onload = () => {
+      const canvas = make("canvas");
+      canvas.width = 2 * image.width;
+      canvas.height = 2 * image.height;
+      const pen = canvas.getContext("2d");
+      pen.fillStyle = style.getPropertyValue("--surface");
+      pen.fillRect(0, 0, canvas.width, canvas.height);
+      pen.drawImage(image, 0, 0, canvas.width, canvas.height);
+      give(canvas.toDataURL("image/png"), "png");
+    };
+    image.src = address;
+    return undefined;
+  });
+
+  const options = { ast: true, actions: false, renderer: "svg", defaultStyle: false, config: theme,
+    tooltip: { disableDefaultStyle: true } };
+
+  const drawAll = async () => {
+    for (const section of document.querySelectorAll("section.run")) {
+      const instances = section.querySelector("form.filter") ? list(section) : null;
+      const specs = read(`figures-${section.dataset.run}`);
+      for (const figure of section.querySelectorAll("figure[data-figure]")) {
+        const name = figure.dataset.figure;
+        const { view } = await vegaEmbed(figure.querySelector(".plot"), specs[name], options);
+        figure.querySelector(".plot").dataset.drawn = "yes";
+        for (const button of figure.querySelectorAll(".save button"))
+          button.addEventListener("click", () => save(view, name, button.dataset.as === "png"));
+        if (instances) {
+          instances.views.push(view);
+          view.addEventListener("click", (_, item) => {
+            if (item && item.datum && (item.datum.example !== undefined || item.datum.measure)) instances.pick(item.datum, view);
+          });
+        }
+      }
+    }
+    document.documentElement.dataset.ready = "yes";
+  };
+  drawAll();
+})();

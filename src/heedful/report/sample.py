@@ -1,0 +1,137 @@
+"""What a sample of explained texts says of a model: the words it relied on, and how its explainers compare."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.attribution import Attribution, Explained
+from heedful.explanation import Explanation
+from heedful.measure.rank import kendall
+from heedful.measure.statistics import Interval, bootstrap
+from heedful.records import Example
+
+Row = dict[str, Any]
+
+WORDS = 9  # shown for each label
+SAMPLE, BUDGET = 100, 3000  # texts, and words of them all together
+
+
+@dataclass(frozen=True, slots=True)
+class Explainer:
+    """A row of the table of explainers, over a sample of texts."""
+
+    method: str
+    kind: str
+    signed: bool
+    removal: str | None
+    texts: int
+    agreement: Interval | None  # mean tau of |score| with attention
+    passed: int | None  # texts whose own check is met; None: it has no check
+    check: str | None
+    forward: int  # median passes for a text
+    backward: int
+    found: float | None  # share of texts whose strongest word is known to decide; None: not known
+
+
+def sampled(examples: Mapping[int, Example]) -> list[int]:
+    """Places evenly spread over the texts, as many as SAMPLE and BUDGET allow."""
+    places = [place for place in sorted(examples) if len(examples[place].passage)]
+    mean = sum(len(examples[place].passage) for place in places) / max(1, len(places))
+    n = min(len(places), SAMPLE, max(1, int(BUDGET / max(1.0, mean))))
+    return [places[i * len(places) // n] for i in range(n)]
+
+
+def relied_on(sample: Explanation, method: str = "omission") -> dict[str, list[Row]]:
+    """For each predicted label the words whose deletion weakens it most.
+
+    `effect` is the mean over the places of the word, `attention` the mean weight it gets there. Words are
+    chosen by effect · √n: one text is not enough, and a hundred tiny effects of "the" are too many.
+    """
+    effects: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    weights: dict[str, list[float]] = defaultdict(list)
+    for e in sample:
+        scores = e.attribution(method).scores["passage"]
+        attention = e.attribution("attention").scores["passage"]
+        for i in range(len(e.passage)):
+            word = e.passage.surface(i).lower()
+            effects[e.predicted][word].append(float(scores[i]))
+            weights[word].append(float(attention[i]))
+    return {label: _strongest(words, weights) for label, words in sorted(effects.items())}
+
+
+def _strongest(words: Mapping[str, list[float]], weights: Mapping[str, list[float]]) -> list[Row]:
+    chosen = sorted(words.items(), key=lambda item: (-sum(item[1]) / len(item[1]) ** 0.5, item[0]))[:WORDS]
+    rows = [
+        {
+            "word": word,
+            "effect": round(float(np.mean(found)), 4),
+            "attention": round(float(np.mean(weights[word])), 4),
+            "times": len(found),
+        }
+        for word, found in chosen
+        if sum(found) > 0
+    ]
+    return sorted(rows, key=lambda row: -row["effect"])
+
+
+def hits(sample: Explanation, evidence: Sequence[Sequence[int] | None], method: str) -> list[bool]:
+    """Is the strongest word of each text one of those that decide? Only texts whose words are known."""
+    return [
+        int(np.abs(e.attribution(method).scores["passage"]).argmax()) in known
+        for e, known in zip(sample, evidence, strict=True)
+        if known
+    ]
+
+
+def chance(sample: Explanation, evidence: Sequence[Sequence[int] | None]) -> float:
+    """How often a word at random is one of those that decide."""
+    shares = [len(known) / len(e.passage) for e, known in zip(sample, evidence, strict=True) if known]
+    return float(np.mean(shares)) if shares else float("nan")
+
+
+def explainers(sample: Explanation, evidence: Sequence[Sequence[int] | None]) -> Iterator[Explainer]:
+    """One row for each method of the sample."""
+    known = any(evidence)
+    for method in sample.methods:
+        found = [e.attribution(method) for e in sample]
+        first = found[0]
+        checks = [a.check for a in found if a.check]
+        right = hits(sample, evidence, method) if known else []
+        yield Explainer(
+            method=method,
+            kind=first.kind,
+            signed=first.signed,
+            removal=first.removal,
+            texts=len(found),
+            agreement=None if method == "attention" else agreement(sample, method),
+            passed=sum(check.ok for check in checks) if checks else None,
+            check=checks[0].name if checks else None,
+            forward=int(np.median([a.cost.forward for a in found])),
+            backward=int(np.median([a.cost.backward for a in found])),
+            found=sum(right) / len(right) if right else None,
+        )
+
+
+def agreement(sample: Explanation, method: str) -> Interval | None:
+    """Mean tau-b of |score| with attention over the texts where it is defined."""
+    width = max((len(e.passage) for e in sample), default=0)
+    mask = np.arange(width) < np.array([[len(e.passage)] for e in sample])
+
+    def padded(name: str) -> NDArray[np.float64]:
+        return np.stack([_padded(e, e.attribution(name), width) for e in sample])
+
+    tau = kendall(padded("attention"), padded(method), mask).tau
+    tau = tau[~np.isnan(tau)]
+    if tau.size < 2:
+        return None
+    return Interval(float(tau.mean()), *bootstrap(tau, np.random.default_rng(0)))
+
+
+def _padded(e: Explained, a: Attribution, width: int) -> NDArray[np.float64]:
+    return np.pad(np.abs(a.scores["passage"]), (0, width - len(e.passage)))

@@ -1,0 +1,155 @@
+"""A run's findings made up for tests of the report: no training, no torch, and as hostile as asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from heedful.attribution import Attribution, Check, Cost, Explained
+from heedful.experiments import find
+from heedful.explanation import Explanation
+from heedful.records import Example, Words
+from heedful.report.examples import choose
+from heedful.report.findings import Findings, Illustrated
+from heedful.report.sample import sampled
+
+LN2 = float(np.log(2))
+PAIRS = {
+    "attention/gradient_x_input": 0.4,
+    "attention/omission": 0.3,
+    "gradient_x_input/omission": 0.6,
+    "attention/random": 0.0,
+}
+HOSTILE = (
+    "</script><script>window.hacked=1</script>",
+    "<img src=x onerror=window.hacked=1>",
+    "\"'><svg/onload=window.hacked=1>",
+    "{{7*7}}{%raw%}",
+    "\u202eevil\u2066",
+    "\u2028\u2029<!--<script>",
+    "javascript:window.hacked=1",
+    "x" * 100_000,
+)
+PLAIN = ("a", "film", "so", "dull", "and", "warm", "that", "nobody", "slept", "<b>", "&amp;")
+METHODS = ("attention", "gradient_x_input", "integrated_gradients", "omission")
+
+
+def words_of(forms: Sequence[str]) -> Words:
+    ends = np.cumsum([len(form) + 1 for form in forms]) - 1
+    offsets = np.stack([ends - [len(form) for form in forms], ends], axis=1).astype(np.int32)
+    return Words(" ".join(forms), tuple(forms), offsets)
+
+
+def tables_of(
+    n: int = 60,
+    seed: int = 0,
+    taus: dict[str, float] | None = None,
+    change: float = 0.1,
+    share: float = 0.9,
+    labels: int = 2,
+    lengths: Sequence[int] | None = None,
+) -> dict[str, pa.Table]:
+    """The three experiments of `n` texts, around the given means."""
+    rng = np.random.default_rng(seed)
+    sizes = np.array(lengths if lengths is not None else rng.integers(4, 20, n))
+    attention = [rng.dirichlet(np.full(size, 0.6)) for size in sizes]
+    base = {
+        "example": np.arange(n),
+        "predicted": rng.integers(0, labels, n),
+        "max_attention": np.array([weights.max() for weights in attention]),
+        "n_words": sizes,
+    }
+    correlation = [
+        pa.table(
+            base
+            | {"pair": [pair] * n}
+            | {
+                name: np.clip(rng.normal(mean, 0.15, n), -1, 1)
+                for name in ("tau", "spearman", "weighted_tau")
+            }
+            | {"p": rng.random(n), "overlap": rng.random(n), "overlap_expected": np.full(n, 0.3)}
+        )
+        for pair, mean in (taus or PAIRS).items()
+    ]
+    median = np.clip(rng.normal(change, 0.02, n), 0, 1)
+    ceiling = np.full(n, LN2 * 0.95)
+    jsd = np.clip(rng.normal(share, 0.03, n), 0, 1) * ceiling
+    return {
+        "correlation": pa.concat_tables(correlation),
+        "permutation": pa.table(base | {"median": median, "mean": median, "max": median}),
+        "adversarial": pa.table(
+            base
+            | {"jsd": jsd, "delta_y": np.full(n, 0.01), "bound": jsd, "ceiling": ceiling}
+            | {"exact": np.ones(n, bool), "feasible": np.ones(n, bool)}
+            | {"jsd_exact": jsd, "jsd_adam": jsd * 0.8, "gap": jsd * 0.2}
+            | {"attention": attention, "adversarial": [weights[::-1].copy() for weights in attention]}
+        ),
+    }
+
+
+def explained_of(place: int, example: Example, labels: Sequence[str], seed: int = 0) -> Explained:
+    rng, n = np.random.default_rng([seed, place]), len(example.passage)
+
+    def attribution(method: str) -> Attribution:
+        signed = method != "attention"
+        scores = rng.normal(size=n) if signed else rng.dirichlet(np.ones(n))
+        check = (
+            Check("completeness gap", 0.5, False, 0.5, "raise --n-steps") if "integrated" in method else None
+        )
+        kind: Any = "saliency" if signed else "attention"
+        return Attribution(
+            method, kind, signed, labels[place % 2], {"passage": scores}, None, check, Cost(2, 1)
+        )
+
+    probabilities = np.full(len(labels), 0.1 / (len(labels) - 1))
+    probabilities[place % 2] = 0.9
+    truth = None if example.label is None else labels[example.label]
+    attributions = tuple(map(attribution, METHODS))
+    return Explained(example.id, example.passage, tuple(labels), probabilities, attributions, truth=truth)
+
+
+def findings_of(
+    tables: dict[str, pa.Table], labels: Sequence[str] = ("negative", "positive"), name: str = "run"
+) -> Findings:
+    config = {
+        "dataset": "sst",
+        "model": {"encoder": "bilstm", "attention": "additive", "hidden_dim": 64},
+        "seed": 0,
+        "vectors": None,
+    }
+    info = {
+        "config": config,
+        "labels": list(labels),
+        "task": "classification",
+        "embedding_dim": 50,
+        "data": {"examples": {"train": 10, "test": 60}, "fingerprint": "f" * 64},
+        "versions": {"heedful": "0", "python": "3"},
+    }
+    performance = {"split": "test", "examples": 60, "accuracy": 0.8, "f1": 0.79, "roc_auc": 0.9}
+    summaries = {experiment: find(experiment).summarise(table) for experiment, table in tables.items()}
+    asked = {experiment: {"split": "test"} for experiment in tables}
+    return Findings(name, f"runs/{name}", info, performance, tables, summaries, asked)
+
+
+def illustrated(hostile: bool = False, n: int = 60, name: str = "run", **how: Any) -> Illustrated:
+    """A run with texts; `hostile` ones try to break out of the page in every place where text goes."""
+    labels = HOSTILE[:2] if hostile else ("negative", "positive")
+    vocabulary = HOSTILE if hostile else PLAIN
+    rng = np.random.default_rng(1)
+    examples = {}
+    for place in range(n):
+        forms = [vocabulary[i] for i in rng.integers(0, len(vocabulary), rng.integers(4, 20))]
+        known = (int(rng.integers(len(forms))),) if place % 2 else None
+        id_ = f"{vocabulary[0]}:{place}" if hostile else f"test:{place}"
+        examples[place] = Example(id_, words_of(forms), place % 2, evidence=known)
+    tables = tables_of(n, lengths=[len(e.passage) for e in examples.values()], **how)
+    findings = findings_of(tables, labels, HOSTILE[0] if hostile else name)
+    choices, places = choose(tables, examples), sampled(examples)
+    chosen, sample = (
+        Explanation(tuple(explained_of(place, examples[place], labels) for place in some), name)
+        for some in ([choice.place for choice in choices], places)
+    )
+    return Illustrated(findings, examples, choices, chosen, sample, places)

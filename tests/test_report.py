@@ -1,0 +1,280 @@
+"""The page: one file that needs nothing else, says what was found, and gives hostile text no way out."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heedful.config import RunConfig
+from heedful.errors import Mistake
+from heedful.report import assets, export, findings, instances, sample
+from heedful.report.describe import commands, train_command, warning
+from heedful.report.examples import choose
+from heedful.report.findings import Illustrated
+from heedful.report.judge import judged
+from heedful.report.page import figures, page
+from heedful.report.published import published_tables, published_tau
+from heedful.store.checks import write_signed
+from heedful.store.files import write_json
+from heedful.store.run import Run
+from material import HOSTILE, findings_of, illustrated, tables_of
+
+
+@pytest.fixture(scope="module")
+def subject() -> Illustrated:
+    return illustrated()
+
+
+@pytest.fixture(scope="module")
+def html(subject: Illustrated) -> str:
+    return page([subject], "heedful report runs/run -o report.html")
+
+
+class Elements(HTMLParser):
+    """Start tags with their attributes, the text of scripts apart from the text that people see."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.text = ""
+        self._inside = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._inside = tag
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._inside == "script":
+            self.scripts[-1] += data
+        elif self._inside != "style":
+            self.text += data
+
+
+def test_the_page_is_whole_small_and_asks_for_nothing(html: str) -> None:
+    found = Elements(html)
+    assert len(html.encode()) < 5_000_000
+    assert not [tag for tag, _ in found.tags if tag in ("link", "iframe", "object", "embed", "base")]
+    assert not [tag for tag, attributes in found.tags if {"src", "srcset", "style"} & set(attributes)]
+    assert not [
+        attributes for _, attributes in found.tags if any(name.startswith("on") for name in attributes)
+    ]
+    links = [a["href"] or "" for tag, a in found.tags if tag == "a"]
+    ids = [a["id"] for _, a in found.tags if "id" in a]
+    assert len(ids) == len(set(ids))
+    assert all(link.startswith("#") and link[1:] in ids for link in links)
+    assert html.count("vegaEmbed=") == 1
+
+
+def test_the_policy_names_what_may_run_by_its_hash(html: str) -> None:
+    found = Elements(html)
+    policy = next(
+        a["content"] or "" for tag, a in found.tags if a.get("http-equiv") == "Content-Security-Policy"
+    )
+    data = [a.get("type") == "application/json" for tag, a in found.tags if tag == "script"]
+    runs = [text for text, is_data in zip(found.scripts, data, strict=True) if not is_data]
+    assert len(runs) == 2
+    assert all(assets.digest(text) in policy for text in runs)
+    assert "unsafe" not in policy
+    assert policy.startswith("default-src 'none'")
+
+
+def test_the_page_says_what_was_found(subject: Illustrated, html: str) -> None:
+    text = re.sub(r"\s+", " ", Elements(html).text)
+    for verdict in judged(subject).values():
+        for said in (verdict.question, verdict.answer, verdict.sentence, verdict.rule):
+            assert re.sub(r"\s+", " ", said) in text
+    for choice in subject.choices:
+        assert choice.title in text
+    assert "heedful train sst --encoder bilstm --attention additive --seed 0" in text
+    assert "heedful run correlation permutation adversarial --model runs/run --split test" in text
+    assert "heedful report runs/run -o report.html" in text
+    assert "completeness gap: met in 0 of 60" in text
+    drawn = {a["data-figure"] for tag, a in Elements(html).tags if "data-figure" in a}
+    assert drawn == set(figures(subject))
+
+
+def test_hostile_text_stays_text(html: str) -> None:
+    found = Elements(page([illustrated(hostile=True)]))
+    allowed = {tag for tag, _ in Elements(html).tags}
+    assert {tag for tag, _ in found.tags} <= allowed
+    assert not [a for _, a in found.tags if any(name.startswith("on") for name in a)]
+    executed = [
+        t
+        for t, (tag, a) in zip(found.scripts, [x for x in found.tags if x[0] == "script"], strict=True)
+        if "type" not in a
+    ]
+    assert not any("hacked" in text for text in executed)
+    assert HOSTILE[1] in found.text
+    assert "\u202e" not in found.text
+    assert "x" * 1000 not in found.text
+
+
+@given(st.text() | st.sampled_from(HOSTILE[:7]))
+def test_embedded_json_can_hold_anything(text: str) -> None:
+    made = assets.embedded({"key": text})
+    assert json.loads(made) == {"key": text}
+    assert not set("<>&\u2028\u2029") & set(made)
+    assert Elements(f"<script>{made}</script><p>").scripts == [made]
+
+
+def test_several_runs_stand_in_one_page_with_a_comparison(subject: Illustrated) -> None:
+    other = illustrated(name="other", change=0.5)
+    html = page([subject, other])
+    text = Elements(html).text
+    assert html.count('class="run"') == 2
+    assert "Can the attention of these 2 models be believed?" in text
+    assert text.count("believe its attention?") == 1
+    assert html.count("vegaEmbed=") == 1
+
+
+def test_without_texts_the_page_holds_numbers_only(subject: Illustrated) -> None:
+    html = page([Illustrated(subject.findings)])
+    assert "nobody" not in Elements(html).text
+    assert 'id="instances-0"' not in html
+    assert "Verdicts" in html
+
+
+def test_one_experiment_is_enough_for_a_page() -> None:
+    tables = {"permutation": tables_of()["permutation"]}
+    html = page([Illustrated(findings_of(tables))])
+    assert html.count("data-figure=") == html.count('data-figure="permutation"')
+
+
+def test_examples_are_chosen_for_what_they_say(subject: Illustrated) -> None:
+    tables, by_title = subject.findings.tables, {choice.title: choice.place for choice in subject.choices}
+    assert len(set(by_title.values())) == len(subject.choices) == 8
+    rows = tables["correlation"].filter(
+        pa.array(np.array(tables["correlation"]["pair"]) == "attention/gradient_x_input")
+    )
+    readable = [p for p, e in subject.examples.items() if len(e.passage) >= 6]
+    tau = np.array(rows["tau"])
+    assert by_title["Attention agrees"] == max(readable, key=lambda place: tau[place])
+    assert by_title["Attention disagrees"] == min(readable, key=lambda place: tau[place])
+    predicted = np.array(rows["predicted"])
+    wrong = [by_title["A wrong prediction"], by_title["Another wrong prediction"]]
+    assert all(subject.examples[place].label != predicted[place] for place in wrong)
+    assert choose({"permutation": tables["permutation"]}, {}) == []
+
+
+def test_the_sample_says_which_words_counted(subject: Illustrated) -> None:
+    relied = sample.relied_on(subject.sample)
+    label, rows = next(iter(relied.items()))
+    word = rows[0]["word"]
+    scores = [
+        score
+        for e in subject.sample
+        if e.predicted == label
+        for i, score in enumerate(e.attribution("omission").scores["passage"])
+        if e.passage.surface(i).lower() == word
+    ]
+    assert rows[0]["effect"] == pytest.approx(np.mean(scores), abs=1e-4)
+    assert rows[0]["times"] == len(scores)
+    known = [subject.examples[place].evidence for place in subject.sampled]
+    found = {e.method: e for e in sample.explainers(subject.sample, known)}
+    hits = sample.hits(subject.sample, known, "omission")
+    assert found["omission"].found == np.mean(hits)
+    assert found["attention"].agreement is None
+    assert (found["integrated_gradients"].passed, found["omission"].passed) == (0, None)
+
+
+def test_instances_hold_every_text_within_a_budget(
+    subject: Illustrated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables, examples = subject.findings.tables, subject.examples
+    listed = instances.listed(tables, examples, ("a", "b"))
+    assert [row[0] for row in listed["rows"]] == list(examples)
+    row, place = listed["rows"][5], 5
+    weights = tables["adversarial"]["attention"][place].as_py()
+    assert len(row[5]) == len(row[6]) == len(row[4]) == len(weights)
+    assert row[4] == [examples[place].passage.surface(i) for i in range(len(weights))]
+    monkeypatch.setattr(instances, "BUDGET", 100)
+    few = instances.listed(tables, examples, ("a", "b"), always=[7])
+    assert len(few["rows"]) < len(listed["rows"])
+    assert 7 in [row[0] for row in few["rows"]]
+    assert few["total"] == len(examples)
+
+
+def test_published_numbers_stand_beside_ours(subject: Illustrated) -> None:
+    tables = published_tables(subject.findings)
+    assert [table.title for table in tables] == [
+        "Test scores",
+        "Correlation of attention with other measures",
+    ]
+    assert any("0.40 ± 0.21, 0.59" in row for row in tables[1].rows)
+    assert any("negative" in row for row in tables[1].rows)
+    assert 0.38 <= published_tau(subject.findings)["attention/gradient_x_input"] <= 0.4
+    info = dict(subject.findings.info)
+    info["config"] = info["config"] | {"dataset": "planted-single"}
+    assert published_tables(replace(subject.findings, info=info)) == []
+
+
+def test_a_model_that_does_not_predict_is_called_so(subject: Illustrated) -> None:
+    assert warning(subject) == ""
+    weak = replace(subject.findings, performance={**subject.findings.performance, "accuracy": 0.52})
+    assert "always answering “negative” (0.50)" in warning(replace(subject, findings=weak))
+
+
+def test_the_commands_make_the_run_again(subject: Illustrated) -> None:
+    config = RunConfig.parse(
+        {"dataset": "my file.csv", "data": {"text_column": "a b"}, "training": {"epochs": 3}, "seed": 2},
+        "test",
+    )
+    assert train_command(config) == (
+        "heedful train 'my file.csv' --encoder bilstm --attention additive --seed 2 --epochs 3 --text-column 'a b'"
+    )
+    asked = {name: {"split": "test"} for name in ("correlation", "permutation")}
+    asked["adversarial"] = {"split": "test", "limit": 9, "options": {"epsilon": 0.02, "method": "exact"}}  # type: ignore[dict-item]
+    lines = commands(replace(subject.findings, asked=asked), "").splitlines()
+    assert lines[1:] == [
+        "heedful run correlation permutation --model runs/run --split test",
+        "heedful run adversarial --model runs/run --split test --limit 9 --set epsilon=0.02",
+        "heedful report runs/run -o report.html",
+    ]
+
+
+def test_findings_are_read_from_a_run_folder(subject: Illustrated, tmp_path: Path) -> None:
+    run = Run(tmp_path / "run")
+    with pytest.raises(Mistake, match="no run folder"):
+        findings.read(run)
+    (run.path / "results").mkdir(parents=True)
+    with pytest.raises(Mistake, match="not a run folder"):
+        findings.read(run)
+    write_json(run.path / "config.json", dict(subject.findings.info))
+    with pytest.raises(Mistake, match="heedful run correlation permutation adversarial"):
+        findings.read(run)
+    write_json(run.path / "results" / "performance.summary.json", dict(subject.findings.performance))
+    for name, table in subject.findings.tables.items():
+        split = {"heedful": json.dumps({"split": "dev"})}
+        pq.write_table(table.replace_schema_metadata(split), run.path / "results" / f"{name}.parquet")
+        write_signed(run.path / "results" / f"{name}.summary.json", subject.findings.summaries[name])
+    read = findings.read(run)
+    assert read.split == "dev"
+    assert read.tables["correlation"].equals(subject.findings.tables["correlation"])
+    assert read.summaries == subject.findings.summaries
+    pq.write_table(subject.findings.tables["adversarial"], run.path / "results" / "adversarial.parquet")
+    with pytest.raises(Mistake, match="different splits"):
+        findings.read(run)
+
+
+def test_a_page_is_written_whole_and_only_as_html(html: str, tmp_path: Path) -> None:
+    export.write_page(html, tmp_path / "new" / "report.html")
+    assert (tmp_path / "new" / "report.html").read_text(encoding="utf-8") == html
+    with pytest.raises(Mistake, match=r"ends in \.html"):
+        export.write_page(html, tmp_path / "report.pdf")

@@ -1,0 +1,106 @@
+"""The page in a real browser, from disk, with the network off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from browser import browser, opened
+from heedful.report.page import figures, page
+from material import illustrated
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+READY = "html[data-ready=yes]"
+HISTOGRAM = "figure[data-figure=tau-attention-omission]"
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browser() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    path.write_text(page([illustrated()]), encoding="utf-8")
+    return path
+
+
+def test_from_disk_without_network_every_figure_is_drawn_and_nothing_complains(
+    chromium: Browser, report: Path
+) -> None:
+    with opened(chromium, report, ready=READY) as seen:
+        assert seen.complaints == []
+        assert [address for address in seen.requests if not address.startswith(("file:", "data:"))] == []
+        for name in figures(illustrated()):
+            box = seen.page.locator(f"figure[data-figure={name}] svg").bounding_box()
+            assert box is not None
+            assert box["width"] > 200
+            assert box["height"] > 100
+
+
+def test_clicking_a_bar_or_a_point_filters_the_instances(chromium: Browser, report: Path) -> None:
+    with opened(chromium, report, ready=READY) as seen:
+        status = seen.page.locator(".status")
+        assert "60 of 60" in status.inner_text()
+        bars = seen.page.locator(f"{HISTOGRAM} .mark-rect path[aria-label]")
+        tallest = max(
+            range(bars.count()), key=lambda i: (bars.nth(i).bounding_box() or {"height": 0})["height"]
+        )
+        texts = int(bars.nth(tallest).get_attribute("aria-label").split("texts: ")[1].split(";")[0])  # type: ignore[union-attr]
+        bars.nth(tallest).click()
+        assert status.inner_text() == f"{texts} of 60 texts"
+        assert seen.page.input_value("select[name=measure]") == "tau:attention/omission"
+        shown = seen.page.locator("ol.list li")
+        assert shown.count() == min(texts, 8)
+        seen.page.click("button[type=reset]")
+        seen.page.wait_for_function("document.querySelector('.status').textContent === '60 of 60 texts'")
+        point = seen.page.locator("figure[data-figure=exact-adam] .mark-symbol.role-mark path").first
+        point.click(force=True)
+        assert seen.page.locator("ol.list li").count() == 1
+        assert seen.complaints == []
+
+
+def test_the_filter_works_by_keyboard_and_tells_screen_readers(chromium: Browser, report: Path) -> None:
+    with opened(chromium, report, ready=READY) as seen:
+        seen.page.focus("select[name=outcome]")
+        seen.page.keyboard.type("wrong")
+        wrong = seen.page.locator("ol.list .wrong")
+        assert wrong.count() == min(8, seen.page.locator("ol.list li").count()) > 0
+        assert seen.page.get_attribute(".status", "aria-live") == "polite"
+        unnamed = seen.ask(
+            "[...document.querySelectorAll('button,input,select,.plot')]"
+            ".filter(e => !(e.innerText || e.ariaLabel || e.labels?.length)).length"
+        )
+        assert unnamed == 0
+
+
+def test_no_window_is_scrolled_sideways_and_paper_is_light(chromium: Browser, report: Path) -> None:
+    with opened(chromium, report, width=360, scheme="dark", ready=READY) as seen:
+        for width in (360, 320, 768, 1200):
+            seen.page.set_viewport_size({"width": width, "height": 800})
+            seen.page.wait_for_timeout(200)
+            assert seen.sideways == 0
+        assert seen.ask("getComputedStyle(document.body).backgroundColor") == "rgb(27, 27, 27)"
+        seen.page.emulate_media(media="print")
+        assert seen.ask("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        assert not seen.page.locator("form.filter").is_visible()
+        assert seen.page.pdf().startswith(b"%PDF")
+
+
+def test_a_hostile_corpus_executes_nothing(chromium: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "hostile.html"
+    path.write_text(page([illustrated(hostile=True)]), encoding="utf-8")
+    with opened(chromium, path, width=360, ready=READY) as seen:
+        seen.page.locator(f"{HISTOGRAM} .mark-rect path[aria-label]").first.hover()
+        seen.page.locator(f"{HISTOGRAM} .mark-rect path[aria-label]").first.click()
+        assert seen.ask("window.hacked") is None
+        assert seen.complaints == []
+        assert seen.sideways == 0
+        assert seen.ask("document.querySelectorAll('main img, main svg[onload]').length") == 0

@@ -1,0 +1,134 @@
+"""Verdicts: true grades for made-up numbers, thresholds on both sides, sentences that carry them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from heedful.measure.statistics import Interval, quantile
+from heedful.report import verdicts
+from heedful.report.verdicts import Verdict
+from material import PAIRS, tables_of
+
+GRADES = ("for", "mixed", "against", "unclear")
+
+
+@pytest.mark.parametrize(
+    ("gradient", "omission", "grade"),
+    [(0.58, 0.56, "for"), (0.4, 0.38, "mixed"), (0.15, 0.1, "against"), (0.0, 0.0, "against")],
+)
+def test_agreement_is_graded_by_the_way_to_the_ceiling(gradient: float, omission: float, grade: str) -> None:
+    taus = PAIRS | {"attention/gradient_x_input": gradient, "attention/omission": omission}
+    verdict = verdicts.agreement(tables_of(400, taus=taus)["correlation"])
+    assert verdict.grade == grade
+    share = ((gradient + omission) / 2) / PAIRS["gradient_x_input/omission"]
+    assert verdict.value == pytest.approx(share, abs=0.05)
+    assert "95% CI" in verdict.sentence
+    assert (verdict.answer == "No") == (gradient == 0)
+
+
+def test_attention_may_agree_better_than_the_others_with_each_other() -> None:
+    taus = PAIRS | {"attention/gradient_x_input": 0.75, "attention/omission": 0.7}
+    verdict = verdicts.agreement(tables_of(200, taus=taus)["correlation"])
+    assert verdict.grade == "for"
+    assert "at least as well" in verdict.sentence
+    assert "%" not in verdict.sentence.split("Kendall")[0]
+
+
+def test_the_interval_of_the_share_is_that_of_a_plain_bootstrap() -> None:
+    rng = np.random.default_rng(3)
+    taus = rng.normal([[0.4], [0.3], [0.6], [0.0]], 0.2, (4, 150))
+    found = verdicts._share(taus)
+    plain = []
+    for _ in range(2000):
+        a, b, ceiling, floor = taus[:, rng.integers(0, 150, 150)].mean(1)
+        plain.append(((a + b) / 2 - floor) / (ceiling - floor))
+    assert [found.low, found.high] == pytest.approx(list(np.quantile(plain, [0.025, 0.975])), abs=0.02)
+
+
+def test_agreement_has_no_answer_without_a_ceiling_or_without_variation() -> None:
+    flat = verdicts.agreement(tables_of(300, taus=dict.fromkeys(PAIRS, 0.02))["correlation"])
+    assert (flat.grade, flat.value) == ("unclear", None)
+    table = tables_of(20)["correlation"]
+    empty = table.set_column(table.schema.get_field_index("tau"), "tau", pa.nulls(len(table), pa.float64()))
+    assert verdicts.agreement(empty).grade == "unclear"
+    only = table.filter(pa.array(np.array(table["pair"]) == "attention/omission"))
+    assert verdicts.agreement(only).answer == "Not asked"
+
+
+@pytest.mark.parametrize(("change", "grade"), [(0.02, "against"), (0.1, "mixed"), (0.4, "for")])
+def test_permutation_is_graded_by_the_median_change(change: float, grade: str) -> None:
+    table = tables_of(200, change=change)["permutation"]
+    verdict = verdicts.permutation(table)
+    found = quantile(np.array(table["median"]))
+    assert verdict.grade == grade
+    assert verdict.value == found.value
+    assert verdicts.interval(found, 3 if found.value < 0.1 else 2) in verdict.sentence
+    assert ("are not what decides" in verdict.sentence) == (grade == "against")
+
+
+@pytest.mark.parametrize(("share", "grade"), [(0.2, "for"), (0.6, "mixed"), (0.95, "against")])
+def test_adversarial_is_graded_by_the_share_of_what_is_possible(share: float, grade: str) -> None:
+    table = tables_of(200, share=share)["adversarial"]
+    verdict = verdicts.adversarial(table, 0.01)
+    assert verdict.grade == grade
+    assert verdict.value == pytest.approx(share, abs=0.02)
+    assert "at most 0.01" in verdict.sentence
+    assert "at least" not in verdict.sentence
+
+
+def test_a_search_that_proves_nothing_never_speaks_for_the_attention() -> None:
+    for share, grade in ((0.2, "unclear"), (0.6, "mixed"), (0.95, "against")):
+        table = tables_of(100, share=share)["adversarial"]
+        lower = table.set_column(table.schema.get_field_index("exact"), "exact", pa.array([False] * 100))
+        verdict = verdicts.adversarial(lower)
+        assert verdict.grade == grade
+        assert "at least" in verdict.sentence
+
+
+def test_evidence_has_the_wilson_interval_and_names_the_other_methods() -> None:
+    verdict = verdicts.evidence([True] * 45 + [False] * 5, 0.1, {"omission": 0.96})
+    ends = binomtest(45, 50).proportion_ci(method="wilson")
+    assert verdict.grade == "for"
+    assert f"90% (95% CI {ends.low:.0%} to {ends.high:.0%})" in verdict.sentence
+    assert "leave-one-out 96%" in verdict.sentence
+    assert verdicts.evidence([False] * 20, 0.1).grade == "against"
+    assert verdicts.evidence([], 0.1).grade == "unclear"
+
+
+@given(st.floats(0, 1), st.booleans())
+def test_bars_belong_to_the_better_side(value: float, rising: bool) -> None:
+    grade = verdicts.graded(value, 0.4, 0.8, rising)
+    order = ["against", "mixed", "for"] if rising else ["for", "mixed", "against"]
+    assert grade == order[(value >= 0.4) + (value >= 0.8)]
+
+
+def test_an_interval_across_a_bar_is_said() -> None:
+    assert "0.05" in verdicts.border(Interval(0.048, 0.045, 0.052), 0.05, 0.2)
+    assert verdicts.border(Interval(0.03, 0.02, 0.04), 0.05, 0.2) == ""
+
+
+def _of(grade: str, clause: str = "does this") -> Verdict:
+    return Verdict("?", grade, "", "", "", clause)  # type: ignore[arg-type]
+
+
+@given(st.lists(st.sampled_from(GRADES), max_size=5))
+def test_the_headline_follows_its_stated_rule(grades: list[str]) -> None:
+    found = [_of(grade, f"clause {i}") for i, grade in enumerate(grades)]
+    good, bad = grades.count("for"), grades.count("against")
+    expected = "mixed"
+    if all(grade == "unclear" for grade in grades):
+        expected = "unclear"
+    elif good >= 2 and not bad:
+        expected = "for"
+    elif bad >= 2 and not good:
+        expected = "against"
+    assert verdicts.overall(found) == expected
+    said = verdicts.headline(found)
+    assert said.startswith(verdicts.HEADLINES[expected])
+    assert said.endswith(".")
+    assert all((f"clause {i}" in said) == (grade != "unclear") for i, grade in enumerate(grades))
