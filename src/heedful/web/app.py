@@ -1,0 +1,105 @@
+"""The application: addresses, errors, and the guard around all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
+
+from heedful.colours import STYLE
+from heedful.errors import Mistake
+from heedful.web import experiment_page, instance_page, overview, playground, run_page
+from heedful.web.answer import mistake
+from heedful.web.guard import LOCAL, Guard, TooLarge, read_json
+from heedful.web.library import Library, Missing
+from heedful.web.live import Busy
+from heedful.web.site import Site
+from heedful.web.texts import Texts
+
+STATUS = {Missing: 404, TooLarge: 413, Busy: 503}
+
+
+def create_app(
+    library: Library, data_dirs: Sequence[Path] = (), hosts: Sequence[str] = (), any_address: bool = False
+) -> ASGIApp:
+    """Everything that `heedful serve` answers.
+
+    It answers under the names of this machine, under `hosts`, and with `any_address` under every IP address.
+    """
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    _pages(app, Site(library, Texts(data_dirs)))
+    _errors(app)
+    app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"), name="static")
+    return Guard(app, (*LOCAL, *hosts), any_address)
+
+
+def _pages(app: FastAPI, site: Site) -> None:
+    pages = overview.Pages()
+
+    @app.get("/")
+    def see_overview(request: Request) -> Response:
+        return overview.overview(site, request, pages)
+
+    @app.get("/compare")
+    def see_comparison(request: Request) -> Response:
+        return run_page.compare_page(site, request)
+
+    @app.get("/colours.css")
+    def see_colours() -> Response:
+        return Response(STYLE, media_type="text/css", headers={"Cache-Control": "max-age=3600"})
+
+    @app.get("/runs/{run}")
+    def see_run(request: Request, run: str) -> Response:
+        return run_page.run_page(site, request, run)
+
+    @app.get("/runs/{run}/playground")
+    async def see_playground(request: Request, run: str) -> Response:
+        asked = dict(request.query_params)
+        return await site.models.ask(lambda: playground.playground(site, request, run, asked))
+
+    @app.post("/runs/{run}/playground")
+    async def ask_playground(request: Request, run: str) -> Response:
+        asked = await read_json(request)
+        return await site.models.ask(lambda: playground.playground(site, request, run, asked))
+
+    @app.post("/runs/{run}/decode")
+    async def ask_decode(request: Request, run: str) -> Response:
+        asked = await read_json(request)
+        return await site.models.ask(lambda: playground.decode(site, run, asked))
+
+    @app.post("/runs/{run}/adversary")
+    async def ask_adversary(request: Request, run: str) -> Response:
+        asked = await read_json(request)
+        return await site.models.ask(lambda: playground.adversary(site, run, asked))
+
+    @app.get("/runs/{run}/examples/{place}")
+    async def see_instance(request: Request, run: str, place: str) -> Response:
+        if not (place.isascii() and place.isdecimal() and len(place) < 10):
+            raise Missing(f"{place[:40]!r} is not the place of a text: a whole number is.")
+        return await instance_page.instance_page(site, request, run, int(place))
+
+    @app.get("/runs/{run}/{experiment}")
+    def see_experiment(request: Request, run: str, experiment: str) -> Response:
+        return experiment_page.experiment_page(site, request, run, experiment)
+
+
+def _errors(app: FastAPI) -> None:
+    @app.exception_handler(Mistake)
+    async def on_mistake(request: Request, error: Mistake) -> Response:
+        return mistake(request, str(error), STATUS.get(type(error), 422))
+
+    @app.exception_handler(HTTPException)
+    async def on_address(request: Request, error: HTTPException) -> Response:
+        sentence = {404: "there is nothing at this address.", 405: "this address does not take that method."}
+        return mistake(request, sentence.get(error.status_code, str(error.detail)), error.status_code)
+
+    @app.exception_handler(Exception)
+    async def on_failure(request: Request, error: Any) -> Response:
+        sentence = f"heedful failed at this ({type(error).__name__}): what happened stands in its terminal."
+        return mistake(request, sentence, 500)

@@ -1,0 +1,170 @@
+"""`/runs/<run>/examples/<n>`: one text, what the experiments found, and the model's own answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from heedful.errors import Mistake
+from heedful.records import Example
+from heedful.web import workbench
+from heedful.web.answer import answer, run_address
+from heedful.web.library import Entry, Missing
+from heedful.web.live import KNOWN, methods_named
+from heedful.web.measures import COLUMNS
+from heedful.web.site import Site
+from heedful.web.texts import NotReady
+
+FACTS = ("tau", "median", "jsd")  # numbers of an instance that are set against those of the others
+
+
+def instance(site: Site, name: str, place: int, split: str | None) -> tuple[Entry, str, Example]:
+    """A text by its place, for a question to the model."""
+    entry = site.library.find(name)
+    split = split or site.split(entry)
+    found = site.texts.get(entry, split, [place], patience=60.0)
+    if place not in found:
+        raise Missing(f"the {split} split of {entry.dataset} has no text at place {place}.")
+    return entry, split, found[place]
+
+
+async def instance_page(site: Site, request: Request, name: str, place: int) -> Response:
+    """What is stored comes at once, without torch; with `live=1` or `methods=` the model is asked, too."""
+    methods = _methods(request)
+    if methods or request.query_params.get("live") == "1":
+        return await site.models.ask(lambda: live_page(site, request, name, place, methods))
+    return await run_in_threadpool(stored_page, site, request, name, place)
+
+
+def _methods(request: Request) -> list[str]:
+    """`methods=lrp,omission` or `methods=lrp&methods=omission`."""
+    return [name for given in request.query_params.getlist("methods") for name in given.split(",") if name]
+
+
+def stored_page(site: Site, request: Request, name: str, place: int) -> Response:
+    data, more = _stored(site, request, name, place)
+    return answer(request, "instance.html", data, bench=None, **more)
+
+
+def live_page(site: Site, request: Request, name: str, place: int, methods: list[str]) -> Response:
+    entry, _, example = instance(site, name, place, request.query_params.get("split"))  # waits for the corpus
+    data, more = _stored(site, request, name, place)
+    live = site.models.get(entry)
+    looked, explained = workbench.look(live, example, methods_named(methods), None)
+    bench = {
+        "drawn": workbench.drawn(explained),
+        "text": workbench.painted(example, looked["attention"]),
+        "sliders": workbench.sliders(example, looked["attention"]),
+        "legend": workbench.legend(),
+        "adversarial": _stored_weights(data, len(example.passage)),
+        "source": {"example": place, "split": data["split"]},
+        "editable": False,
+        "before": None,
+    }
+    return answer(request, "instance.html", data | {"live": looked}, bench=bench, **more)
+
+
+def _stored_weights(data: dict[str, Any], words: int) -> list[float] | None:
+    """The adversarial attention that was kept, if it is of this text."""
+    kept = next((row.get("adversarial") for row in data["results"].get("adversarial", ())), None)
+    return kept if kept is not None and len(kept) == words else None
+
+
+def _stored(site: Site, request: Request, name: str, place: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    entry = site.library.find(name)
+    split = request.query_params.get("split") or site.split(entry)
+    results = {
+        experiment: site.results.rows(table, place)
+        for experiment, table in entry.tables.items()
+        if site.split(entry, experiment) == split
+    }
+    results = {experiment: rows for experiment, rows in results.items() if rows}
+    example, note = None, ""
+    try:
+        example = site.texts.get(entry, split, [place]).get(place)
+        if example is None and not results:
+            raise Missing(f"the {split} split of {entry.dataset} has no text at place {place}.")
+    except NotReady as wait:
+        note = f"wait: {wait}"
+    except Missing:
+        raise
+    except Mistake as error:
+        if not results:
+            raise
+        note = str(error)
+    predicted = next(
+        (row["predicted"] for rows in results.values() for row in rows if "predicted" in row), None
+    )
+    data: dict[str, Any] = {
+        "run": entry.name,
+        "split": split,
+        "example": place,
+        "id": None if example is None else example.id,
+        "text": None if example is None else example.passage.text,
+        "query": None if example is None or example.query is None else example.query.text,
+        "truth": None if example is None or example.label is None else entry.label(example.label),
+        "predicted": None if predicted is None else entry.label(int(predicted)),
+        "words": None if example is None else [*example.passage.forms],
+        "results": results,
+    }
+    more = {
+        "entry": entry,
+        "note": note,
+        "methods": methods_named(_methods(request)),
+        "known_methods": KNOWN,
+        "facts": _facts(site, entry, results),
+        "stored": _heatmaps(example, results),
+        "here": run_address(entry.name, "examples", place, split=split),
+        "neighbours": [
+            (side, run_address(entry.name, "examples", at, split=split))
+            for side, at in (("previous", place - 1), ("next", place + 1))
+            if at >= 0
+        ],
+        "playable": (entry.path / "model.safetensors").is_file(),
+        "playground": run_address(
+            entry.name, "playground", text=_short(data["text"]), query=_short(data["query"])
+        ),
+    }
+    return data, more
+
+
+def _short(text: str | None) -> str | None:
+    return text if text is not None and len(text) <= 3000 else None
+
+
+def _heatmaps(example: Example | None, results: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """Attention as it was stored, original and adversarial, where the text is at hand."""
+    row = next(iter(results.get("adversarial", ())), {})
+    drawings = {}
+    for name in ("attention", "adversarial"):
+        weights = row.get(name)
+        if example is not None and weights is not None and len(weights) == len(example.passage):
+            drawings[name] = workbench.painted(example, weights)
+    return drawings
+
+
+def _facts(site: Site, entry: Entry, results: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Each number of this text, and the share of the run's texts that are below it."""
+    facts = []
+    for experiment, rows in results.items():
+        table = entry.tables[experiment]
+        for column in FACTS:
+            if column not in rows[0]:
+                continue
+            for row, below in zip(rows, site.results.below(table, column, rows), strict=True):
+                pair = row.get("pair")
+                facts.append(
+                    {
+                        "experiment": experiment,
+                        "pair": pair,
+                        "column": column,
+                        "title": COLUMNS[column].title,
+                        "value": row[column],
+                        "below": below,
+                        "href": run_address(entry.name, experiment, pair=pair, column=column),
+                    }
+                )
+    return facts

@@ -1,0 +1,234 @@
+"""Models that answer while someone waits. Nothing here is loaded before the first question to a model."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from importlib import import_module
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from anyio import CapacityLimiter, to_thread
+
+from heedful.errors import Mistake, one_of
+from heedful.records import Example, Words
+from heedful.web.guard import MOST_WORDS, checked_text
+from heedful.web.library import Entry, Stamp, stamp_of
+
+if TYPE_CHECKING:
+    from heedful.attribution import Explained
+    from heedful.experiments.observe import Observed
+
+T = TypeVar("T")
+KEPT_MODELS = 3
+KEPT_TEXTS = 32  # what a model saw of recent texts: a drag then costs one product, not a pass
+MOST_WAITING = 24
+THREADS = 1  # of torch: one text has too little work to share, and waiting threads take each other's time
+QUICK = ("attention", "gradient", "gradient_x_input", "integrated_gradients", "lrp", "occlusion", "omission")
+SLOW = ("lime", "shap")
+KNOWN = (*QUICK, "mask", *SLOW, "random", "uniform")
+
+
+class Busy(Mistake):
+    """Too many questions at once: 503."""
+
+
+class Live:
+    """A loaded model."""
+
+    def __init__(self, entry: Entry) -> None:
+        from heedful.data.tokenise import tokenizer
+        from heedful.engine.train import load
+        from heedful.experiments.observe import observer
+        from heedful.store.run import Run
+
+        _ready_for_questions()
+        self.model = load(Run(entry.path))
+        self._split = tokenizer(self.model.tokenizer)
+        self._observe = observer(self.model.network)
+        self._seen: OrderedDict[Example, Observed] = OrderedDict()
+        self._explained: OrderedDict[tuple[Example, tuple[str, ...], str | None], Explained] = OrderedDict()
+        self._lock = Lock()
+
+    def example(self, text: object, query: object = None) -> Example:
+        """A text as it was typed."""
+        passage = self._words(text, "text")
+        if not self.model.network.has_query:
+            return Example(id="text 1", passage=passage)
+        return Example(id="text 1", passage=passage, query=self._words(query, "query"))
+
+    def edited(self, example: Example, position: object, word: object) -> Example:
+        """With another word at a position, or without it (None)."""
+        words = example.passage
+        if not isinstance(position, int) or not 0 <= position < len(words):
+            raise Mistake(f"there is no word at position {position!r}: this text has {len(words)}.")
+        start, end = words.offsets[position]
+        new = "" if word is None else checked_text(word, "word")
+        before, after = words.text[:start], words.text[end:]
+        if not new:
+            before, after = before.rstrip(" "), after if before.rstrip(" ") else after.lstrip(" ")
+        return replace(
+            example, passage=self._words(before + new + after, "text"), candidates=example.candidates
+        )
+
+    def _words(self, text: object, name: str) -> Words:
+        words = self._split(checked_text("" if text is None else text, name))
+        if not len(words):
+            asked = {"qa": "a question", "nli": "a hypothesis"}.get(self.model.task, "a query")
+            raise Mistake(
+                "there is no word in this text." if name == "text" else f"this model also needs {asked}."
+            )
+        return words
+
+    def seen(self, example: Example) -> Observed:
+        """What the model did with a text, kept for asking it again under other weights."""
+        from heedful.engine.threads import threads
+
+        _bounded(example)
+        with self._lock, threads(THREADS):
+            if example not in self._seen:
+                encoded = self.model.encode([example])
+                self._seen[example] = self._observe(np.zeros(1, dtype=np.int64), encoded.batch([0]))
+                _forget(self._seen)
+            return self._seen[example]
+
+    def known(self, example: Example) -> list[bool]:
+        """Which words the model knows."""
+        return [form in self.model.vocabulary for form in example.passage.forms]
+
+    def explain(self, example: Example, methods: Sequence[str], target: str | None = None) -> Explained:
+        from heedful.engine.threads import threads
+        from heedful.explainers.run import explain
+
+        _bounded(example)
+        key = (example, tuple(methods), target)
+        with self._lock, threads(THREADS):
+            if key not in self._explained:
+                self._explained[key] = explain(self.model, [example], list(methods), target)[0]
+                _forget(self._explained)
+            return self._explained[key]
+
+    def attention(self, example: Example) -> list[float]:
+        weights: list[float] = self.seen(example).alpha[0].tolist()
+        return weights
+
+    def decode(self, example: Example, weights: object) -> dict[str, Any]:
+        """The prediction under other attention weights, which are normalised to sum 1."""
+        from heedful.measure.distance import jsd, tvd
+
+        seen = self.seen(example)
+        alpha = _distribution(weights, len(example.passage))
+        y, moved = seen.decode(seen.alpha.new_tensor([[seen.alpha[0].tolist(), alpha.tolist()]]))[0].numpy()
+        return {
+            "weights": alpha.tolist(),
+            "probabilities": moved.tolist(),
+            "predicted": self.model.labels[int(moved.argmax())],
+            "change": float(tvd(moved, y)),
+            "distance": float(jsd(alpha, seen.alpha[0].numpy())),
+        }
+
+    def adversary(self, example: Example, epsilon: object = None) -> dict[str, Any]:
+        """The attention that differs most while the prediction moves by at most epsilon."""
+        from heedful.experiments.adversarial import AdversarialConfig, search
+        from heedful.experiments.experiment import generators
+
+        config = AdversarialConfig.parse({"epsilon": epsilon}, "the adversary")
+        seen = self.seen(example)
+        found, _ = search(seen, config, generators(np.random.default_rng(0)))
+        assert found is not None
+        return self.decode(example, found.alpha[0].tolist()) | {
+            "epsilon": config.epsilon or (0.01 if seen.query is None else 0.05),
+            "exact": bool(found.exact[0]),
+            "bound": float(found.bound[0]),
+            "distance": float(found.jsd[0]),
+        }
+
+
+class Models:
+    """The last few models that were asked, and a queue in front of them."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._kept: OrderedDict[tuple[str, Stamp], Live] = OrderedDict()
+        self._limiter: CapacityLimiter | None = None
+        self._waiting = 0
+
+    def get(self, entry: Entry) -> Live:
+        path = entry.path / "model.safetensors"
+        if not path.is_file():
+            raise Mistake(
+                f"{entry.name} has no weights (model.safetensors): its results can be read, but not asked."
+            )
+        key = (str(path), stamp_of(path))
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = Live(entry)
+                while len(self._kept) > KEPT_MODELS:
+                    self._kept.popitem(last=False)
+            self._kept.move_to_end(key)
+            return self._kept[key]
+
+    def expect(self, entry: Entry) -> None:
+        """Someone is about to ask this model: load it meanwhile."""
+        Thread(target=self._load, args=[entry], daemon=True).start()
+
+    def _load(self, entry: Entry) -> None:
+        with suppress(Mistake):  # who asks will be told
+            self.get(entry)
+
+    async def ask(self, question: Callable[[], T]) -> T:
+        """One question after the other, in a thread of its own: reading pages stays fast meanwhile."""
+        if self._waiting >= MOST_WAITING:
+            raise Busy("the models are busy with other questions: try again in a moment.")
+        self._limiter = self._limiter or CapacityLimiter(1)
+        self._waiting += 1
+        try:
+            return await to_thread.run_sync(question, limiter=self._limiter)
+        finally:
+            self._waiting -= 1
+
+
+def _ready_for_questions() -> None:
+    """Import now what the first question to a model would otherwise wait for."""
+    for module in (
+        "experiments.adversarial",
+        "experiments.adversary_search",
+        "explainers.run",
+        "measure.distance",
+    ):
+        import_module(f"heedful.{module}")
+
+
+def methods_named(names: Sequence[str]) -> tuple[str, ...]:
+    """Explainers by name, each once; none means the quick ones."""
+    for name in names:
+        if name not in KNOWN:
+            raise one_of("explainer", name[:100], list(KNOWN))
+    return tuple(dict.fromkeys(names)) or QUICK
+
+
+def _bounded(example: Example) -> None:
+    words = len(example.passage) + (len(example.query) if example.query else 0)
+    if words > MOST_WORDS:
+        raise Mistake(f"this text has {words:,} words; at most {MOST_WORDS:,} are read while you wait.")
+
+
+def _distribution(weights: object, n: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    try:
+        alpha = np.array(weights, dtype=np.float64)
+    except (ValueError, TypeError, OverflowError):
+        raise Mistake("weights are to be a list of numbers.") from None
+    if alpha.shape != (n,):
+        raise Mistake(f"weights are to be one number for each of the {n} words.")
+    if not np.isfinite(alpha).all() or (alpha < 0).any() or not np.isfinite(alpha.sum()) or alpha.sum() <= 0:
+        raise Mistake("weights are to be finite, not negative, and not all zero.")
+    normalised: np.ndarray[tuple[int], np.dtype[np.float64]] = alpha / alpha.sum()
+    return normalised
+
+
+def _forget(kept: OrderedDict[Any, Any]) -> None:
+    while len(kept) > KEPT_TEXTS:
+        kept.popitem(last=False)

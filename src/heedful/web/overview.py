@@ -1,0 +1,178 @@
+"""`/`: datasets x encoders x attentions, each cell the shape of a distribution. `/compare`: two runs."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from statistics import fmean
+from threading import Lock
+from typing import Any
+
+from fastapi import Request
+from starlette.responses import Response
+
+from heedful.web import charts
+from heedful.web.answer import answer, number, wants_json, with_query
+from heedful.web.library import Entry
+from heedful.web.measures import COLUMNS, MEASURES, Measure
+from heedful.web.results import total
+from heedful.web.site import Site, choice, whole
+
+BINS = 24
+SORTS = ("name", "accuracy", "value", "seed")
+VIEWS = ("grid", "list")
+KEPT_PAGES = 32
+LISTED = 100  # runs on a page of the list
+SCORES = ("accuracy", "f1", "roc_auc")
+
+
+class Pages:
+    """The last pages that were made. Of many who ask for the same one at once, one makes it."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.kept: OrderedDict[tuple[int, str], Response] = OrderedDict()
+
+
+def overview(site: Site, request: Request, pages: Pages) -> Response:
+    """Every state stands in the address: measure, filters, view and order."""
+    site.library.entries()
+    key = (site.library.version, str(request.query_params))
+    if wants_json(request):
+        return _overview(site, request)
+    with pages.lock:
+        if key not in pages.kept:
+            pages.kept[key] = _overview(site, request)
+            while len(pages.kept) > KEPT_PAGES:
+                pages.kept.popitem(last=False)
+        return pages.kept[key]
+
+
+def _overview(site: Site, request: Request) -> Response:
+    entries = list(site.library.entries().values())
+    measure_name = choice(request, "measure", list(MEASURES), "tau_g")
+    measure, view = MEASURES[measure_name], choice(request, "view", list(VIEWS), "grid")
+    sort = choice(request, "sort", list(SORTS), "name")
+    chosen = {name: request.query_params.get(name, "") for name in ("dataset", "encoder", "attention")}
+    words = request.query_params.get("q", "")[:200].lower().split()
+    shown = [e for e in entries if _passes(e, chosen, words)]
+    rows = _rows(site, shown, measure)
+    order = {"name": lambda r: r["run"], "seed": lambda r: (r["seed"], r["run"])}.get(sort) or (
+        lambda r: _falling(r["mean"] if sort == "value" else r["performance"].get("accuracy"))
+    )
+    rows.sort(key=order)
+    data = {
+        "measure": measure_name,
+        "title": measure.title,
+        "low": measure.low,
+        "high": measure.high,
+        "runs": rows,
+        "broken": site.library.broken,
+    }
+    pages = max(1, -(-len(rows) // LISTED))
+    number_of_page = min(max(1, whole(request, "page", 1)), pages)
+    return answer(
+        request,
+        "overview.html",
+        data,
+        listed=rows[(number_of_page - 1) * LISTED : number_of_page * LISTED],
+        page=number_of_page,
+        pages=pages,
+        state=chosen | {"measure": measure_name, "view": view, "sort": sort, "q": " ".join(words)},
+        choices={name: sorted({getattr(e, name) for e in entries}) for name in chosen},
+        measures=MEASURES,
+        reading=COLUMNS[measure.column].reading,
+        grid=_grid(rows, measure, sort),
+        drawing=lambda row: _drawing([row], measure),
+        scores=SCORES,
+        sorts=SORTS,
+        views=VIEWS,
+    )
+
+
+def _falling(value: float | None) -> tuple[bool, float]:
+    """Largest first, undefined last."""
+    return (True, 0.0) if value is None else (False, -value)
+
+
+def _passes(entry: Entry, chosen: dict[str, str], words: Sequence[str]) -> bool:
+    about = f"{entry.name} {entry.dataset} {entry.encoder} {entry.attention}".lower()
+    same = all(not value or getattr(entry, name) == value for name, value in chosen.items())
+    return same and all(word in about for word in words)
+
+
+def _rows(site: Site, entries: Sequence[Entry], measure: Measure) -> list[dict[str, Any]]:
+    """One for each run: what it is, its score, and the distribution of the measure."""
+    tables = {e.name: e.tables[measure.experiment] for e in entries if measure.experiment in e.tables}
+    counts = site.results.histograms(
+        list(tables.values()), measure.column, measure.pair, measure.low, measure.high, BINS
+    )
+    rows = []
+    for e in entries:
+        bins = total(counts.get(tables[e.name], {})) if e.name in tables else []
+        rows.append(
+            {
+                "run": e.name,
+                "dataset": e.dataset,
+                "encoder": e.encoder,
+                "attention": e.attention,
+                "seed": e.seed,
+                "task": e.info.get("task"),
+                "performance": {name: e.performance.get(name) for name in SCORES},
+                "experiments": list(e.tables),
+                "mean": mean_of(e, measure),
+                "counts": bins,
+            }
+        )
+    return rows
+
+
+def mean_of(entry: Entry, measure: Measure) -> float | None:
+    """The mean as the summary has it."""
+    found: Any = entry.summaries.get(measure.experiment)
+    for step in (measure.pair, "overall", measure.column if measure.pair else None, "mean"):
+        if step is not None:
+            found = found.get(step) if isinstance(found, dict) else None
+    return float(found) if isinstance(found, int | float) else None
+
+
+def _grid(rows: Sequence[dict[str, Any]], measure: Measure, sort: str) -> dict[str, Any]:
+    """Rows of datasets, columns of encoder and attention; a cell pools the seeds of its runs."""
+    columns = sorted({(row["encoder"], row["attention"]) for row in rows})
+    datasets: dict[str, dict[tuple[str, str], list[dict[str, Any]]]] = {}
+    for row in rows:  # in the order that was asked for
+        datasets.setdefault(row["dataset"], {}).setdefault((row["encoder"], row["attention"]), []).append(row)
+    names = sorted(datasets) if sort == "name" else list(datasets)
+    return {
+        "columns": columns,
+        "datasets": [
+            (name, [_cell(datasets[name].get(column, []), measure) for column in columns]) for name in names
+        ],
+    }
+
+
+def _cell(rows: Sequence[dict[str, Any]], measure: Measure) -> dict[str, Any] | None:
+    if not rows:
+        return None
+    accuracy = [row["performance"]["accuracy"] for row in rows if row["performance"]["accuracy"] is not None]
+    return {
+        "runs": rows,
+        "drawing": _drawing(rows, measure),
+        "mean": _mean(rows),
+        "accuracy": fmean(accuracy) if accuracy else None,
+        "href": with_query({"a": rows[0]["run"], "b": rows[1]["run"]}) if len(rows) > 1 else "",
+    }
+
+
+def _mean(rows: Sequence[dict[str, Any]]) -> float | None:
+    means = [row["mean"] for row in rows if row["mean"] is not None]
+    return fmean(means) if means else None
+
+
+def _drawing(rows: Sequence[dict[str, Any]], measure: Measure) -> Any:
+    pooled = [sum(bins) for bins in zip(*(row["counts"] for row in rows if row["counts"]), strict=True)]
+    if not pooled:
+        return None
+    mean, texts = _mean(rows), sum(pooled)
+    said = f"{measure.title}: mean {number(mean)} over {texts} texts"
+    return charts.mini(pooled, measure.low, measure.high, mean, said)

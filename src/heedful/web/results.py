@@ -1,0 +1,220 @@
+"""Rows of experiments, read by DuckDB from their Parquet files: only the columns that a page needs."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from heedful.errors import Mistake
+from heedful.web.library import Missing, Stamp
+
+Table = tuple[Path, Stamp]
+Counts = dict[int, list[int]]  # predicted label -> texts in each bin
+KEPT = 64  # frames: some 10 MB with 4,000 instances each
+KEPT_COUNTS = 20_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frame:
+    """What the pages of one experiment need of every instance: (n,) each, nan where undefined."""
+
+    example: NDArray[np.int64]
+    predicted: NDArray[np.int64]
+    max_attention: NDArray[np.float64]
+    n_words: NDArray[np.int64]
+    value: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.example)
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    columns: dict[str, str]  # name -> type
+    made_by: dict[str, Any]  # split, options; empty where the file says nothing
+
+
+class Results:
+    """One DuckDB for all requests; what was read is kept until the file changes."""
+
+    def __init__(self) -> None:
+        settings: dict[str, str | bool | int | float | list[str]] = {
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "threads": 2,
+        }
+        self._database = duckdb.connect(":memory:", config=settings)
+        self._lock, self._counting = threading.Lock(), threading.Lock()
+        self._frames: OrderedDict[Any, Frame] = OrderedDict()
+        self._counts: OrderedDict[Any, Counts] = OrderedDict()
+        self._footers: dict[Table, Footer] = {}
+
+    def _query(self, sql: str, parameters: Sequence[Any], path: Path | str) -> duckdb.DuckDBPyConnection:
+        try:
+            return self._database.cursor().execute(sql, list(parameters))
+        except duckdb.Error as error:
+            first = str(error).splitlines()[0]
+            raise Mistake(f"{Path(path).name} cannot be read ({first}): make these results again.") from None
+
+    def footer(self, table: Table) -> Footer:
+        """What the end of a Parquet file says: its columns, and how it was made."""
+        if table not in self._footers:
+            try:
+                found = pq.read_schema(table[0])
+            except (pa.ArrowException, OSError) as error:
+                first = str(error).splitlines()[0]
+                raise Mistake(
+                    f"{table[0].name} cannot be read ({first}): make these results again."
+                ) from None
+            try:
+                said = json.loads((found.metadata or {}).get(b"heedful", b"{}"))
+            except ValueError:
+                said = {}
+            columns = {name: str(kind) for name, kind in zip(found.names, found.types, strict=True)}
+            self._footers[table] = Footer(columns, said if isinstance(said, dict) else {})
+        return self._footers[table]
+
+    def pairs(self, table: Table) -> list[str]:
+        """The pairs of methods that a correlation compares; empty for other experiments."""
+        if "pair" not in self.footer(table).columns:
+            return []
+        sql = "select pair from read_parquet(?) group by pair order by min(file_row_number), pair"
+        sql = sql.replace("(?)", "(?, file_row_number = true)")
+        return [str(row[0]) for row in self._query(sql, [_plain(table[0])], table[0]).fetchall()]
+
+    def frame(self, table: Table, column: str, pair: str | None) -> Frame:
+        key = (table, column, pair)
+        with self._lock:
+            if key in self._frames:
+                self._frames.move_to_end(key)
+                return self._frames[key]
+        schema = self.footer(table).columns
+        for needed in ("example", "predicted", column):
+            if needed not in schema:
+                raise Missing(f"{table[0].name} has no column {needed!r} (it has: {', '.join(schema)}).")
+        extra = [name if name in schema else "null" for name in ("max_attention", "n_words")]
+        where, asked = ("where pair = ?", [pair]) if pair is not None else ("", [])
+        sql = (
+            f"select example::bigint, coalesce(predicted, -1)::bigint, {extra[0]}::double, "
+            f"coalesce({extra[1]}, 0)::bigint, {_quoted(column)}::double from read_parquet(?) {where}"
+        )
+        found = list(self._query(sql, [_plain(table[0]), *asked], table[0]).fetchnumpy().values())
+        example, predicted, attention, n_words, value = (np.ma.asarray(array) for array in found)
+        frame = Frame(
+            example.filled(-1),
+            predicted.filled(-1),
+            attention.filled(np.nan),
+            n_words.filled(0),
+            value.filled(np.nan),
+        )
+        with self._lock:
+            self._frames[key] = frame
+            while len(self._frames) > KEPT:
+                self._frames.popitem(last=False)
+        return frame
+
+    def histograms(
+        self, tables: Sequence[Table], column: str, pair: str | None, low: float, high: float, bins: int
+    ) -> dict[Table, Counts]:
+        """Counts of `column` in equal bins by predicted label, for many files in one query.
+
+        The last bin is closed; what lies outside is counted in the outermost bin.
+        """
+        wanted = {table: (table, column, pair, low, high, bins) for table in tables}
+        with self._counting:  # many who ask at once wait for one who reads
+            with self._lock:
+                missing = [table for table, key in wanted.items() if key not in self._counts]
+            read = self._count(missing, column, pair, low, high, bins) if missing else {}
+            with self._lock:
+                for table in missing:
+                    self._counts[wanted[table]] = read.get(table, {})
+        with self._lock:
+            answer = {table: self._counts[key] for table, key in wanted.items()}
+            while len(self._counts) > KEPT_COUNTS:
+                self._counts.popitem(last=False)
+        return answer
+
+    def _count(
+        self, tables: Sequence[Table], column: str, pair: str | None, low: float, high: float, bins: int
+    ) -> dict[Table, Counts]:
+        by_file = {str(path): (path, stamp) for path, stamp in tables}
+        where = f"{_quoted(column)} is not null" + (" and pair = ?" if pair is not None else "")
+        sql = (
+            f"select filename, coalesce(predicted, -1)::bigint as label, "
+            f"greatest(0, least(? - 1, floor(({_quoted(column)} - ?) / ? * ?)))::bigint as bin, count(*) "
+            f"from read_parquet(?, filename = true, union_by_name = true) where {where} group by all"
+        )
+        asked = [bins, low, high - low, bins, [_plain(path) for path, _ in tables]]
+        try:
+            rows = self._query(
+                sql, asked + ([pair] if pair is not None else []), "one of the results"
+            ).fetchall()
+        except Mistake:
+            if len(tables) == 1:
+                return {}  # a file without this column, or a broken one: its cell stays empty
+            parts = [self._count([table], column, pair, low, high, bins) for table in tables]
+            return {table: counts for part in parts for table, counts in part.items()}
+        found: dict[Table, Counts] = {}
+        for filename, label, place, count in rows:
+            counts = found.setdefault(by_file[filename], {})
+            counts.setdefault(int(label), [0] * bins)[int(place)] = int(count)
+        return found
+
+    def rows(self, table: Table, example: int) -> list[dict[str, Any]]:
+        """Everything that an experiment says about one instance."""
+        sql = "select * from read_parquet(?) where example = ?"
+        if "example" not in self.footer(table).columns:
+            return []
+        cursor = self._query(sql, [_plain(table[0]), example], table[0])
+        names = [str(description[0]) for description in cursor.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    def below(self, table: Table, column: str, rows: Sequence[Mapping[str, Any]]) -> list[float | None]:
+        """For each of an instance's rows, the share of all instances (of its pair, where there are pairs) with less.
+
+        Whole columns are counted once and not kept: here Arrow is quicker than a query.
+        """
+        paired = "pair" in self.footer(table).columns
+        try:
+            with pq.ParquetFile(table[0]) as file:
+                read = file.read([column, "pair"] if paired else [column], use_threads=False)
+        except (pa.ArrowException, OSError) as error:
+            first = str(error).splitlines()[0]
+            raise Mistake(f"{table[0].name} cannot be read ({first}): make these results again.") from None
+        values = np.asarray(read[column].to_numpy(), dtype=np.float64)
+        pairs = read["pair"].combine_chunks().dictionary_encode() if paired else None
+        shares: list[float | None] = []
+        for row in rows:
+            same = values
+            if pairs is not None:
+                same = values[pairs.indices.to_numpy() == pairs.dictionary.to_pylist().index(row["pair"])]
+            defined = same[~np.isnan(same)]
+            known = row[column] is not None and defined.size
+            shares.append(float((defined < row[column]).mean()) if known else None)
+        return shares
+
+
+def total(counts: Mapping[int, Sequence[int]]) -> list[int]:
+    """Over all labels."""
+    return [sum(bins) for bins in zip(*counts.values(), strict=True)] if counts else []
+
+
+def _plain(path: Path) -> str:
+    """A path that DuckDB takes as it is, not as a pattern."""
+    return re.sub(r"([\[*?])", r"[\1]", str(path))
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

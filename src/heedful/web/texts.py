@@ -1,0 +1,82 @@
+"""The words behind a row: from the run folder where it keeps them, otherwise from the corpus, read once."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYet
+from pathlib import Path
+from threading import Lock
+from typing import get_args
+
+from heedful.errors import Mistake
+from heedful.records import Corpus, Example, Split
+from heedful.store.texts import read_texts
+from heedful.web.library import Entry
+
+KEPT = 3  # corpora held in memory
+PATIENCE = 1.5  # seconds that a page waits for a corpus before it comes without its texts
+
+
+class NotReady(Mistake):
+    """The corpus is still being read: ask again in a moment."""
+
+
+class Texts:
+    """Texts by run, split and place."""
+
+    def __init__(self, data_dirs: Sequence[Path] = ()) -> None:
+        self.data_dirs = tuple(data_dirs)
+        self._lock = Lock()
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="corpus")
+        self._corpora: OrderedDict[str, Future[Corpus]] = OrderedDict()
+
+    def get(
+        self, entry: Entry, split: str, places: Sequence[int], patience: float = PATIENCE
+    ) -> dict[int, Example]:
+        """The texts at these places. Raises `NotReady` while the corpus is being read, `Mistake` if it is gone."""
+        if split not in get_args(Split):
+            raise Mistake(f"{entry.name} has results of the split {split!r}; known are train, dev and test.")
+        kept = read_texts(entry.path, split, places)
+        if kept is not None:
+            return kept
+        examples = self._corpus(entry, patience)[split]  # type: ignore[index]
+        return {place: examples[place] for place in places if 0 <= place < len(examples)}
+
+    def _corpus(self, entry: Entry, patience: float) -> Corpus:
+        key = str(entry.info["data"].get("fingerprint", entry.name))
+        with self._lock:
+            if key not in self._corpora:
+                self._corpora[key] = self._reader.submit(self._load, entry)
+                while len(self._corpora) > KEPT:
+                    self._corpora.popitem(last=False)
+            future = self._corpora[key]
+            self._corpora.move_to_end(key)
+        try:
+            return future.result(patience)
+        except NotYet:
+            raise NotReady(f"the texts of {entry.dataset} are being read: a moment, please.") from None
+        except Mistake:
+            with self._lock:  # it may be there the next time
+                self._corpora.pop(key, None)
+            raise
+
+    def _load(self, entry: Entry) -> Corpus:
+        from heedful.data import corpora
+        from heedful.store.run import Run
+
+        config = Run(entry.path).config
+        corpus = corpora.load(config.dataset, data_dirs=self.data_dirs, options=config.data)
+        for split, expected in entry.info["data"].get("examples", {}).items():
+            if len(corpus[split]) != expected:
+                raise Mistake(
+                    f"the texts of {entry.dataset} have changed since this run was trained: its {split} split had "
+                    f"{expected} texts, and now has {len(corpus[split])}."
+                )
+        return corpus
+
+
+def split_of(entry: Entry, made_by: dict[str, object]) -> str:
+    """The split that rows are of: what their file says, otherwise what training was measured on."""
+    return str(made_by.get("split") or entry.performance.get("split") or "test")

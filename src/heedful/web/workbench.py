@@ -1,0 +1,93 @@
+"""A text on the bench: prediction, every method's heatmap, and attention weights that can be moved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from markupsafe import Markup
+
+from heedful.attribution import Attribution, Explained
+from heedful.colours import LEGEND, LEVELS
+from heedful.heatmap import html, visible
+from heedful.records import Example
+from heedful.web.live import Live
+
+MOST_LABELS = 6  # bars of the prediction
+MOST_SLIDERS = 200  # words that get a slider each; longer texts are moved as a whole
+LONGEST_WORD = 60
+
+
+def look(
+    live: Live, example: Example, methods: tuple[str, ...], target: str | None
+) -> tuple[dict[str, Any], Explained]:
+    """Everything the model says about a text, as JSON values; and as the record, for drawing."""
+    explained = live.explain(example, methods, target)
+    attention = live.attention(example)
+    known = live.known(example)
+    p = explained.probabilities
+    order = p.argsort()[::-1][:MOST_LABELS].tolist()
+    data = {
+        "text": example.passage.text,
+        "query": None if example.query is None else example.query.text,
+        "labels": list(explained.labels),
+        "probabilities": p.tolist(),
+        "predicted": explained.predicted,
+        "truth": explained.truth,
+        "likeliest": order,
+        "words": [
+            {"word": example.passage.surface(i), "token": form, "known": known[i]}
+            for i, form in enumerate(example.passage.forms)
+        ],
+        "query_words": None if example.query is None else [*example.query.forms],
+        "attention": attention,
+        "attributions": [_said(a) for a in explained.attributions],
+    }
+    return data, explained
+
+
+def _said(a: Attribution) -> dict[str, Any]:
+    return {
+        "method": a.method,
+        "kind": a.kind,
+        "signed": a.signed,
+        "target": a.target,
+        "scores": {part: scores.tolist() for part, scores in a.scores.items()},
+        "removal": a.removal,
+        "check": None if a.check is None else {"ok": a.check.ok, "says": str(a.check)},
+        "passes": {"forward": a.cost.forward, "backward": a.cost.backward},
+    }
+
+
+def drawn(explained: Explained) -> dict[str, list[tuple[str, Markup]]]:
+    """The heatmaps of each method: (part, HTML); heatmap.html escapes what comes from the text."""
+    return {
+        a.method: [
+            (
+                part,
+                Markup(
+                    html(explained.parts[part], scores, a.signed, label=f"{a.method}, {part}", peak=a.peak)
+                ),
+            )
+            for part, scores in a.scores.items()
+        ]
+        for a in explained.attributions
+    }
+
+
+def painted(example: Example, attention: list[float]) -> Markup:
+    """The text once, coloured by attention; script repaints it."""
+    return Markup(html(example.passage, attention, False, label="attention"))
+
+
+def legend() -> list[tuple[str, str]]:
+    return [(f"hf-{sign}{LEVELS}", said) for sign, said in LEGEND.items()]
+
+
+def sliders(example: Example, attention: list[float]) -> list[dict[str, Any]]:
+    """What a row of the attention table shows of each word."""
+    rows = []
+    for i, weight in enumerate(attention[:MOST_SLIDERS]):
+        word = example.passage.surface(i)
+        shown = visible(word, LONGEST_WORD)
+        rows.append({"i": i, "word": shown, "editable": shown == word, "weight": weight})
+    return rows

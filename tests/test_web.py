@@ -1,0 +1,370 @@
+"""`heedful serve`: every page and its JSON twin, and what the playground computes, against the Python API."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from starlette.testclient import TestClient
+
+import webruns
+from heedful import web
+from heedful.engine.train import load
+from heedful.errors import Mistake
+from heedful.measure.distance import jsd, tvd
+from heedful.store.run import Run
+from heedful.store.texts import read_texts
+from heedful.web.app import create_app
+from heedful.web.library import Library
+
+A, B, NLI, BARE = (
+    "made-average-additive-s0-1",
+    "made-average-additive-s1-2",
+    "pairs-cnn-additive-s0-3",
+    "bare-bilstm-dot-s0-4",
+)
+TEXTS = webruns.SENTENCES * 5
+LABELS3 = ("contradiction", "entailment", "neutral")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    runs = tmp_path_factory.mktemp("runs")
+    webruns.make_run(runs, A, webruns.examples(TEXTS))
+    webruns.make_run(runs, B, webruns.examples(TEXTS), seed=1)
+    pairs = webruns.examples(webruns.SENTENCES, webruns.SENTENCES[::-1], 3)
+    webruns.make_run(
+        runs, NLI, pairs, LABELS3, encoder="cnn", task="nli", dataset="pairs", experiments=["permutation"]
+    )
+    webruns.make_run(runs, BARE, webruns.examples(TEXTS), encoder="bilstm", dataset="bare", experiments=[])
+    return runs
+
+
+@pytest.fixture(scope="module")
+def client(folder: Path) -> Iterator[TestClient]:
+    with TestClient(create_app(Library(folder)), base_url="http://localhost") as opened:
+        yield opened
+
+
+def data(client: TestClient, address: str) -> Any:
+    response = client.get(address, headers={"Accept": "application/json"})
+    assert response.status_code == 200, response.text
+    assert response.headers["content-type"] == "application/json"
+    return response.json()
+
+
+PAGES = [
+    "/",
+    "/?view=list&sort=accuracy",
+    "/?measure=adversarial&dataset=made&q=average",
+    f"/compare?a={A}&b={B}",
+    f"/runs/{A}",
+    f"/runs/{BARE}",
+    f"/runs/{A}/correlation",
+    f"/runs/{A}/correlation?pair=attention/omission&column=overlap&sort=-value&low=0.5&high=1",
+    f"/runs/{A}/permutation",
+    f"/runs/{A}/adversarial?label=1&alow=0.25&ahigh=0.5",
+    f"/runs/{NLI}/permutation",
+    f"/runs/{A}/examples/2",
+    f"/runs/{A}/examples/2?methods=attention,lrp",
+    f"/runs/{NLI}/examples/1?live=1",
+    f"/runs/{BARE}/examples/1",
+    f"/runs/{A}/playground",
+    f"/runs/{A}/playground?text=a+good+film",
+    f"/runs/{NLI}/playground?text=a+good+film&query=it+is+good",
+]
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_every_page_has_a_json_twin_at_its_address(client: TestClient, address: str) -> None:
+    page = client.get(address, headers={"Accept": "text/html,application/json;q=0.9"})
+    assert page.status_code == 200, page.text
+    assert page.headers["content-type"].startswith("text/html")
+    assert "<h1>" in page.text
+    twin = client.get(address, headers={"Accept": "application/json"})
+    assert twin.headers["content-type"] == "application/json"
+    again = client.get(address + ("&" if "?" in address else "?") + "format=json")
+    assert again.json() == twin.json()
+    assert "NaN" not in twin.text
+
+
+def test_overview_lists_filters_and_sorts_runs(client: TestClient) -> None:
+    runs = data(client, "/")["runs"]
+    assert [run["run"] for run in runs] == sorted([A, B, NLI, BARE])
+    assert [run["run"] for run in data(client, "/?dataset=made&sort=seed")["runs"]] == [A, B]
+    assert [run["run"] for run in data(client, "/?encoder=cnn")["runs"]] == [NLI]
+    assert data(client, "/?q=nothing-like-that")["runs"] == []
+    by_value = [run["mean"] for run in data(client, "/?sort=value&measure=adversarial&dataset=made")["runs"]]
+    assert by_value == sorted(by_value, reverse=True)
+    assert sum(next(r for r in runs if r["run"] == A)["counts"]) == len(TEXTS) - _undefined(client)
+
+
+def _undefined(client: TestClient) -> int:
+    return int(data(client, f"/runs/{A}/correlation")["undefined"])
+
+
+def test_a_run_that_appears_or_breaks_is_seen(folder: Path, tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    client = TestClient(create_app(library), base_url="http://localhost")
+    assert data(client, "/")["runs"] == []
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "config.json").write_text("{")
+    webruns.make_run(tmp_path, "new", webruns.examples(TEXTS[:2]), experiments=["permutation"])
+    library._looked = -1e9
+    found = data(client, "/?measure=permutation")
+    assert [run["run"] for run in found["runs"]] == ["new"]
+    assert list(found["broken"]) == ["broken"]
+    (tmp_path / "new" / "results" / "permutation.parquet").write_bytes(b"not parquet")
+    library._looked = -1e9
+    assert data(client, "/?measure=permutation")["runs"][0]["counts"] == []
+    response = client.get("/runs/new/permutation")
+    assert response.status_code == 422
+    assert "cannot be read" in response.text
+
+
+def test_selection_of_a_bar_gives_exactly_its_texts(client: TestClient, folder: Path) -> None:
+    rows = Run(folder / A).results.rows("adversarial")
+    value, place = rows["jsd"].to_numpy(), rows["example"].to_numpy()
+    edges = np.linspace(0, np.log(2), 21)
+    seen: list[int] = []
+    for low, high in pairwise(edges):
+        found = data(client, f"/runs/{A}/adversarial?low={low:.6f}&high={high:.6f}&page=1")
+        inside = (value >= low - 1e-6) & (value < high - 1e-6) if high < edges[-1] else value >= low - 1e-6
+        assert found["selected"] == inside.sum()
+        seen += [row["example"] for row in found["rows"]]
+        assert set(place[inside][:25]) >= {row["example"] for row in found["rows"]}
+    assert len(seen) == len(set(seen))
+
+
+def test_paging_visits_every_text_once(client: TestClient) -> None:
+    first = data(client, f"/runs/{A}/permutation")
+    pages = [data(client, f"/runs/{A}/permutation?page={n}&sort=-value")["rows"] for n in (1, first["pages"])]
+    places = [row["example"] for rows in pages for row in rows]
+    assert first["pages"] == 2
+    assert sorted(places) == list(range(len(TEXTS)))
+    values = [row["value"] for rows in pages for row in rows]
+    assert values == sorted(values, reverse=True)
+    assert pages[0][0]["text"] in TEXTS
+
+
+def test_instance_shows_rows_and_text(client: TestClient, folder: Path) -> None:
+    found = data(client, f"/runs/{A}/examples/3")
+    assert found["text"] == TEXTS[3]
+    stored = Run(folder / A).results.rows("adversarial").to_pylist()[3]
+    assert found["results"]["adversarial"][0]["adversarial"] == stored["adversarial"]
+    assert {row["pair"] for row in found["results"]["correlation"]} >= {"attention/omission"}
+    assert client.get(f"/runs/{A}/examples/999").status_code == 404
+
+
+def test_live_explanations_are_those_of_the_api(client: TestClient, folder: Path) -> None:
+    from heedful.explainers.run import explain
+
+    model = load(Run(folder / A))
+    kept = read_texts(folder / A, "test", [4])
+    assert kept is not None
+    expected = explain(model, [kept[4]], ["attention", "omission"])[0]
+    found = data(client, f"/runs/{A}/examples/4?methods=attention&methods=omission")["live"]
+    np.testing.assert_allclose(found["probabilities"], expected.probabilities, atol=1e-9)
+    for a in found["attributions"]:
+        np.testing.assert_allclose(
+            a["scores"]["passage"], expected.attribution(a["method"]).scores["passage"], atol=1e-7
+        )
+    assert found["attention"] == pytest.approx(
+        expected.attribution("attention").scores["passage"].tolist(), abs=1e-6
+    )
+
+
+@pytest.mark.parametrize("run", [A, NLI])
+def test_decode_is_the_models_own_decode(client: TestClient, folder: Path, run: str) -> None:
+    text, query = "the film is good", "it is warm" if run == NLI else None
+    weights = [3.0, 1.0, 0.0, 4.0]
+    answer = client.post(
+        f"/runs/{run}/decode", json={"text": text, "query": query, "weights": weights}
+    ).json()
+    model = load(Run(folder / run))
+    example = model.examples([text], None if query is None else [query])
+    batch = model.encode(example).batch([0])
+    with torch.no_grad():
+        own = model.network(batch)
+        alpha = torch.zeros_like(own.alpha)
+        alpha[batch.passage.mask] = torch.tensor(weights) / sum(weights)
+        moved = model.network(batch, alpha=alpha)
+    np.testing.assert_allclose(answer["probabilities"], moved.probabilities[0].numpy(), atol=1e-6)
+    assert answer["change"] == pytest.approx(
+        float(tvd(moved.probabilities[0], own.probabilities[0])), abs=1e-6
+    )
+    distance = jsd(alpha[batch.passage.mask].numpy(), own.alpha[batch.passage.mask].numpy())
+    assert answer["distance"] == pytest.approx(float(distance), abs=1e-6)
+    assert sum(answer["weights"]) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("run", [A, NLI])
+def test_adversary_stays_within_epsilon_and_is_what_was_stored(
+    client: TestClient, folder: Path, run: str
+) -> None:
+    body = {"example": 2, "split": "test", "epsilon": 0.02}
+    answer = client.post(f"/runs/{run}/adversary", json=body).json()
+    assert answer["change"] <= 0.02 + 1e-9
+    assert answer["distance"] <= answer["bound"] + 1e-9
+    if run == A:
+        stored = Run(folder / A).results.rows("adversarial").to_pylist()[2]
+        usual = client.post(f"/runs/{A}/adversary", json={"example": 2}).json()
+        assert usual["exact"]
+        assert usual["distance"] == pytest.approx(stored["jsd"], abs=1e-6)
+        np.testing.assert_allclose(usual["weights"], stored["adversarial"], atol=1e-6)
+
+
+def test_deleting_and_replacing_words_moves_the_prediction(client: TestClient, folder: Path) -> None:
+    model = load(Run(folder / A))
+    for edit, expected in (
+        ({"position": 0, "word": None}, "film is good"),
+        ({"position": 1, "word": None}, "the is good"),
+        ({"position": 3, "word": "dull dull"}, "the film is dull dull"),
+    ):
+        asked = {"text": "the film is good", "edit": edit}
+        found = client.post(f"/runs/{A}/playground?format=json", json=asked).json()
+        assert found["text"] == expected
+        p = model.predict([expected, "the film is good"])
+        np.testing.assert_allclose(found["probabilities"], p[0], atol=1e-6)
+        np.testing.assert_allclose(found["before"]["probabilities"], p[1], atol=1e-6)
+
+
+def test_words_the_model_does_not_know_are_marked(client: TestClient) -> None:
+    words = data(client, f"/runs/{A}/playground?text=good+xylophone")["words"]
+    assert [word["known"] for word in words] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("address", "status", "says"),
+    [
+        ("/runs/nobody", 404, "there is no run"),
+        (f"/runs/{A}/nothing", 404, "has no results of"),
+        (f"/runs/{A}/correlation?pair=a/b", 422, "pair=a/b is not known"),
+        (f"/runs/{A}/permutation?low=abc", 422, "low=abc is not a number"),
+        (f"/runs/{A}/permutation?page=-1", 422, "not a whole number"),
+        (f"/runs/{A}/examples/x", 404, "not the place of a text"),
+        (f"/runs/{A}/examples/1?methods=magic", 422, "there is no explainer"),
+        (f"/runs/{NLI}/playground?text=a&query=%20%20&methods=magic", 422, "there is no explainer"),
+        ("/?measure=x", 422, "measure=x is not known"),
+        ("/nowhere", 404, "nothing at this address"),
+    ],
+)
+def test_mistakes_are_one_sentence(client: TestClient, address: str, status: int, says: str) -> None:
+    page = client.get(address)
+    assert page.status_code == status
+    assert says in page.text.replace("&#39;", "'")
+    assert "Traceback" not in page.text
+    error = client.get(address, headers={"Accept": "application/json"}).json()["error"]
+    assert says in error
+
+
+@pytest.mark.parametrize(
+    ("weights", "says"),
+    [
+        ([1.0], "one number for each of the 2 words"),
+        ([0.0, 0.0], "not all zero"),
+        ([-1.0, 2.0], "not negative"),
+        ([None, 1.0], "finite"),
+        ("x", "list of numbers"),
+        ([[1.0], [1.0, 2.0]], "list of numbers"),
+        (None, "one number for each"),
+    ],
+)
+def test_wrong_weights_are_refused(client: TestClient, weights: object, says: str) -> None:
+    response = client.post(f"/runs/{A}/decode", json={"text": "good film", "weights": weights})
+    assert response.status_code == 422
+    assert says in response.json()["error"]
+
+
+def test_a_run_without_its_texts_says_so(tmp_path: Path) -> None:
+    run = webruns.make_run(tmp_path, "lost", webruns.examples(TEXTS[:3]), experiments=["permutation"])
+    (run.path / "texts" / "test.parquet").unlink()
+    client = TestClient(create_app(Library(tmp_path)), base_url="http://localhost")
+    page = client.get("/runs/lost/permutation")
+    assert page.status_code == 200
+    assert "there is no corpus" in page.text
+    assert data(client, "/runs/lost/examples/1")["results"]["permutation"][0]["example"] == 1
+
+
+def test_texts_of_a_known_corpus_are_read_from_it(tmp_path: Path) -> None:
+    from heedful.data import corpora
+
+    given = corpora.load("planted-single")["test"]
+    run = webruns.make_run(
+        tmp_path, "planted", given[:20], dataset="planted-single", experiments=["permutation"]
+    )
+    info = json.loads((run.path / "config.json").read_text())
+    info["data"]["examples"] = {"test": len(given)}
+    (run.path / "config.json").write_text(json.dumps(info))
+    (run.path / "texts" / "test.parquet").unlink()
+    client = TestClient(create_app(Library(tmp_path)), base_url="http://localhost")
+    live = client.get("/runs/planted/examples/7?live=1&format=json").json()  # waits for the corpus
+    assert live["text"] == given[7].passage.text
+    info["data"] = {"fingerprint": "other", "examples": {"test": 1}}
+    (run.path / "config.json").write_text(json.dumps(info))
+    changed = TestClient(create_app(Library(tmp_path)), base_url="http://localhost")
+    assert "have changed since" in changed.get("/runs/planted/examples/7?live=1").text
+
+
+def test_library_refuses_what_is_no_run(tmp_path: Path) -> None:
+    with pytest.raises(Mistake, match="no folder of runs"):
+        Library(tmp_path / "none")
+    with pytest.raises(Mistake, match="not a run folder"):
+        Library(None, [tmp_path])
+
+
+def test_named_runs_are_served_without_their_neighbours(folder: Path) -> None:
+    client = TestClient(create_app(Library(None, [folder / B])), base_url="http://localhost")
+    assert [run["run"] for run in data(client, "/")["runs"]] == [B]
+    assert client.get(f"/runs/{A}").status_code == 404
+
+
+def test_ports_that_cannot_be_had_are_mistakes() -> None:
+    from heedful.cli.serve import listen
+
+    with listen("127.0.0.1", None) as first:
+        taken = first.getsockname()[1]
+        with listen("127.0.0.1", None) as second:
+            assert second.getsockname()[1] > taken
+        with pytest.raises(Mistake, match=f"--port {taken}"):
+            listen("127.0.0.1", taken)
+    with pytest.raises(Mistake, match="cannot listen at"):
+        listen("127.0.0.1", 99_999)
+
+
+def test_every_setting_of_the_address_is_documented() -> None:
+    """docs/serve.md names every address and every setting that the pages read."""
+    source = "".join(path.read_text() for path in (Path(web.__file__).parent).glob("*.py"))
+    settings = set(re.findall(r'query_params\.get(?:list)?\("(\w+)"', source))
+    settings |= set(re.findall(r'(?:choice|real|whole)\(request, "(\w+)"', source))
+    text = (Path(__file__).parents[1] / "docs" / "serve.md").read_text()
+    assert {name for name in settings if not re.search(rf"\b{name}\b", text)} == set()
+    assert len(settings) > 10
+
+
+def test_reading_results_needs_no_torch(folder: Path) -> None:
+    script = f"""
+import sys
+from pathlib import Path
+from starlette.testclient import TestClient
+from heedful.web.app import create_app
+from heedful.web.library import Library
+client = TestClient(create_app(Library(Path({str(folder)!r}))), base_url="http://localhost")
+run = "/runs/{A}"
+for address in ["/", run, run + "/correlation", run + "/examples/1", "/compare?a={A}&b={B}"]:
+    assert client.get(address).status_code == 200, address
+    assert "torch" not in sys.modules, address
+client.post("/runs/{A}/decode", json=dict(text="good", weights=[1])).raise_for_status()
+assert "torch" in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

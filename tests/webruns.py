@@ -1,0 +1,96 @@
+"""Small run folders for the tests of `heedful serve`: random weights, real experiments, texts kept with the run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from heedful.config import ModelConfig, RunConfig
+from heedful.data.tokenise import tokenizer
+from heedful.data.vocabulary import Vocabulary
+from heedful.models import build
+from heedful.models.model import Model
+from heedful.records import Example, Task, Words
+from heedful.store.run import Run
+from heedful.store.texts import write_texts
+
+EXPERIMENTS = ("correlation", "permutation", "adversarial")
+SENTENCES = (
+    "a waste of good time",
+    "the film is warm and funny",
+    "not a bad film but not good",
+    "dull dull dull",
+    "it is what it is , really",
+    "charming from start to end",
+)
+HOSTILE = (
+    "<script>alert(1)</script> <img src=x onerror=alert(2)> good",
+    "\"'><svg/onload=alert(3)> {{7*7}} ${7*7} bad",
+    "left \u202eright\u202c \u2066hidden\u2069 \x1b[31m \x00 film",
+    "a" * 100_000 + " film",
+    "</textarea></title></style><iframe src=javascript:alert(4)></iframe> good",
+    "javascript:alert(5) `x` -- ]]> <!-- --> film",
+)
+
+
+def examples(texts: Sequence[str], queries: Sequence[str] | None = None, labels: int = 2) -> list[Example]:
+    split = tokenizer("whitespace")
+
+    def made(i: int, text: str) -> Example:
+        query: Words | None = None if queries is None else split(queries[i])
+        return Example(id=f"made:{i}", passage=split(text), label=i % labels, query=query)
+
+    return [made(i, text) for i, text in enumerate(texts)]
+
+
+def make_run(
+    folder: Path,
+    name: str,
+    given: Sequence[Example],
+    labels: Sequence[str] = ("negative", "positive"),
+    *,
+    encoder: str = "average",
+    task: Task = "classification",
+    seed: int = 0,
+    dataset: str = "made",
+    experiments: Sequence[str] = EXPERIMENTS,
+) -> Run:
+    """A finished run, with results of some experiments on all of the texts."""
+    from heedful.experiments import find, to_table
+
+    sizes = ModelConfig.model_validate({"encoder": encoder, "embedding_dim": 8, "hidden_dim": 8})
+    config = RunConfig(dataset=dataset, model=sizes, seed=seed)
+    vocabulary = Vocabulary.build(w for e in given for w in (e.passage, e.query) if w is not None)
+    network = build(sizes, len(vocabulary), len(labels), task != "classification", seed).eval()
+    for parameter in network.parameters():
+        parameter.data *= 4 if task == "classification" else 2  # predictions that differ from text to text
+    info: dict[str, Any] = {
+        "config": config.model_dump(mode="json"),
+        "task": task,
+        "labels": list(labels),
+        "tokenizer": "whitespace",
+        "embedding_dim": 8,
+        "vectors": None,
+        "data": {"name": dataset, "fingerprint": "f" * 64, "examples": {"test": len(given)}, "skipped": []},
+        "versions": {"heedful": "0"},
+    }
+    run = Run(folder / name)
+    (run.path / "results").mkdir(parents=True)
+    run.write_description(info, vocabulary.words)
+    weights = {key: tensor.numpy() for key, tensor in network.state_dict().items()}
+    run.write_training(weights, [{"epoch": 1, "loss": 0.5, "score": 0.5, "best": True}])
+    scores = {"split": "test", "examples": len(given), "accuracy": 0.75, "f1": 0.7, "roc_auc": 0.8}
+    run.write_summary("performance", scores)
+    write_texts(run.path, "test", enumerate(given))
+    model = Model(name, network, vocabulary, tuple(labels), task, "whitespace", config)
+    for experiment in experiments:
+        found = find(experiment)
+        rows = found.run(network, model.batches(given), found.config(), np.random.default_rng(0))
+        table = to_table(rows)
+        run.results.write_rows(experiment, "0" * 8, table, {"split": "test", "options": {}}, "w", 0.0)
+        run.results.write_summary(experiment, "1" * 8, found.summarise(table), {})
+        run.results.publish(experiment, "0" * 8, "1" * 8)
+    return run
