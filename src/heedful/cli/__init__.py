@@ -1,0 +1,65 @@
+"""The command line: one command is one call into the layers below.
+
+Heavy imports are inside the commands, so that `heedful --help` answers at once. Exit codes: 0 done, 1 a
+result that fails a stated bar, 2 a mistake in what was asked.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from heedful.cli import data, demo, doctor, explain, report, run, serve, study, train
+from heedful.errors import Mistake
+
+app = typer.Typer(
+    name="heedful",
+    help="Which words made the model say that, and can I trust the answer?",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("demo")(demo.demo)
+app.add_typer(data.app, name="data")
+app.command("train")(train.train)
+app.command("explain")(explain.explain)
+app.command("run")(run.run)
+app.command("study")(study.study)
+app.command("serve")(serve.serve)
+app.command("report")(report.report)
+app.command("doctor")(doctor.doctor)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from heedful import __version__
+
+        typer.echo(f"heedful {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version this is.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the whole traceback of a mistake (may stand anywhere).")
+    ] = False,
+) -> None:
+    """Which words made the model say that, and can I trust the answer?"""
+
+
+def main() -> None:
+    """What the command `heedful` runs."""
+    debug = "--debug" in sys.argv
+    arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
+    try:
+        app(arguments)
+    except Mistake as mistake:
+        if debug:
+            raise
+        typer.echo(f"heedful: {mistake}", err=True)
+        raise SystemExit(2) from None

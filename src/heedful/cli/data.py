@@ -1,0 +1,182 @@
+"""heedful data list | describe NAME | prepare NAME --from PATH"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from heedful.data.describe import Description
+
+app = typer.Typer(no_args_is_help=True, help="What corpora there are, what is in them, and how to get them.")
+
+DataDir = Annotated[
+    list[Path] | None,
+    typer.Option("--data-dir", help="Look here first (before HEEDFUL_DATA and the user's data folder)."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+SkipBad = Annotated[
+    bool, typer.Option("--skip-bad", help="Leave broken rows out and list them, instead of stopping.")
+]
+
+
+@app.command("list")
+def list_(data_dir: DataDir = None, as_json: Json = False) -> None:
+    """Every corpus: found, built in or missing; licence, size, how to get it.
+
+    Example: heedful data list --data-dir ~/corpora
+    """
+    from heedful.data.catalogue import catalogue
+
+    rows = catalogue(data_dir or ())
+    if as_json:
+        print(json.dumps([row.to_json() for row in rows], ensure_ascii=False, indent=1))
+        return
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("name", "state", "size", "what", "licence", "where, or how to get it"):
+        table.add_column(heading, overflow="fold", no_wrap=heading in ("name", "state", "size"))
+    colours = {"found": "green", "built in": "cyan", "missing": "yellow"}
+    for row in rows:
+        size = "" if row.size is None else _size(row.size)
+        state = f"[{colours[row.state]}]{row.state}[/]"
+        table.add_row(row.name, state, size, row.title, row.licence, row.folder or row.get)
+    _console().print(table)
+
+
+@app.command()
+def describe(
+    name: Annotated[str, typer.Argument(help="A corpus, a file, a folder, or hf:ID.")],
+    data_dir: DataDir = None,
+    text_column: Annotated[str | None, typer.Option(help="The column with the text (own files).")] = None,
+    label_column: Annotated[str | None, typer.Option(help="The column with the label (own files).")] = None,
+    query_column: Annotated[
+        str | None, typer.Option(help="The column with a question or hypothesis.")
+    ] = None,
+    split_column: Annotated[str | None, typer.Option(help="The column that says train, dev or test.")] = None,
+    skip_bad: SkipBad = False,
+    as_json: Json = False,
+) -> None:
+    """The row of the paper's Table 1 for a corpus, ours beside the published one.
+
+    Example: heedful data describe sst
+    """
+    from heedful.config import DataOptions
+    from heedful.data.corpora import load
+    from heedful.data.describe import describe as in_numbers
+
+    options = DataOptions(
+        text_column=text_column,
+        label_column=label_column,
+        query_column=query_column,
+        split_column=split_column,
+        skip_bad=skip_bad,
+    )
+    description = in_numbers(load(name, data_dirs=data_dir or (), options=options))
+    if as_json:
+        print(json.dumps(description.to_json(), ensure_ascii=False, indent=1))
+    else:
+        _show(description)
+
+
+@app.command()
+def prepare(
+    name: Annotated[str, typer.Argument(help="A known corpus.")],
+    original: Annotated[Path, typer.Option("--from", help="Its original distribution, unpacked.")],
+    data_dir: Annotated[
+        Path | None,
+        typer.Option("--data-dir", help="Write here (default: HEEDFUL_DATA or the user's folder)."),
+    ] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Write it anew if it is there.")] = False,
+    skip_bad: SkipBad = False,
+    as_json: Json = False,
+) -> None:
+    """Read a corpus's original files and write it in the simple form into the data folder.
+
+    Example: heedful data prepare imdb --from ~/Downloads/aclImdb
+    """
+    from heedful.data import locate
+    from heedful.data.prepare import prepare as write
+
+    folder = data_dir if data_dir is not None else locate.data_dirs()[0]
+    done = write(name, original, folder, skip_bad=skip_bad, replace=replace)
+    if as_json:
+        result = {
+            "folder": str(done.folder),
+            "counts": done.counts,
+            "left_out": done.left_out,
+            "skipped": done.skipped,
+        }
+        print(json.dumps(result, ensure_ascii=False, indent=1))
+        return
+    console = _console()
+    for split, counts in done.counts.items():
+        shown = ", ".join(f"{label} {n}" for label, n in sorted(counts.items())[:10])
+        console.print(f"{split}: {sum(counts.values())} ({shown}{', ...' if len(counts) > 10 else ''})")
+    for what, n in done.left_out.items():
+        console.print(f"left out: {n} {what}")
+    _show_skipped(done.skipped)
+    console.print(f"written to {done.folder}")
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=False)
+
+
+def _size(size: float) -> str:
+    for unit in ("B", "KB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"
+
+
+def _show(d: Description) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    console, published = _console(), d.published
+    console.print(f"[bold]{escape(d.name)}[/] ({d.task}) from {escape(d.source)}")
+    labels = ", ".join(d.labels[:12]) + (f", ... ({len(d.labels)} in all)" if len(d.labels) > 12 else "")
+    console.print(f"labels: {escape(labels)}")
+    console.print("examples: " + ", ".join(f"{split} {n}" for split, n in d.sizes.items()))
+    table = Table(box=None, pad_edge=False)
+    for heading in ("", "vocabulary", "mean length", "train", "test"):
+        table.add_column(heading)
+    totals = published is not None and len(published.train) == 1  # the table has no classes for QA
+    train, test = ((sum(d.train),), (sum(d.test),)) if totals or len(d.labels) > 12 else (d.train, d.test)
+    table.add_row("ours", str(d.vocabulary), f"{d.mean_length:.0f}", _slashes(train), _slashes(test))
+    if published is not None:
+        p = published
+        row = (str(p.vocabulary), str(p.mean_length), _slashes(p.train), _slashes(p.test))
+        table.add_row("Jain & Wallace 2019", *row)
+    console.print(table)
+    if published is not None:
+        console.print(f"published test score (BiLSTM): {published.score} {published.metric}")
+    if d.with_evidence:
+        console.print(f"with known evidence: {d.with_evidence}")
+    console.print(f"example {escape(str(d.example['id']))}: {escape(' '.join(d.example['words']))}")
+    for key in ("query", "evidence", "label"):
+        if key in d.example:
+            value = d.example[key]
+            console.print(f"  {key}: {escape(value if isinstance(value, str) else ' '.join(value))}")
+    _show_skipped(d.skipped)
+
+
+def _show_skipped(skipped: tuple[str, ...]) -> None:
+    from rich.markup import escape
+
+    if skipped:
+        _console().print(f"skipped {len(skipped)}:")
+        for sentence in skipped:
+            _console().print(f"  {escape(sentence)}")
+
+
+def _slashes(counts: tuple[int, ...]) -> str:
+    return " / ".join(map(str, counts))

@@ -1,0 +1,84 @@
+"""`heedful explain`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from heedful.cli.options import Quiet
+
+
+class Format(StrEnum):
+    table = "table"
+    json = "json"
+    html = "html"
+
+
+def explain(
+    model: Annotated[Path, typer.Argument(help="A run folder.")],
+    texts: Annotated[list[str] | None, typer.Argument(metavar="TEXT...", help="The texts.")] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", help="Texts from a file, one a line; - for standard input.")
+    ] = None,
+    query: Annotated[
+        list[str] | None, typer.Option("--query", help="The question or hypothesis of each text (QA, NLI).")
+    ] = None,
+    method: Annotated[
+        list[str] | None, typer.Option("--method", "-m", help="An explainer; repeat for more. `all` for all.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="The label to explain, by name or number. Otherwise the predicted one.")
+    ] = None,
+    of: Annotated[str | None, typer.Option(help="Explain the logit or the probability.")] = None,
+    n_steps: Annotated[int | None, typer.Option(help="Steps of integrated gradients.")] = None,
+    baselines: Annotated[
+        str | None, typer.Option(help="Where integrated gradients start: zero or unk.")
+    ] = None,
+    tolerance: Annotated[float | None, typer.Option(help="Gap that integrated gradients may leave.")] = None,
+    internal_batch_size: Annotated[int | None, typer.Option(help="Texts in one pass.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of random, lime and shap.")] = None,
+    output_format: Annotated[Format, typer.Option("--format", help="How to show it.")] = Format.table,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write here: .html, .json or .parquet.")
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Explain predictions: methods side by side, each with its own check.
+
+    Example: heedful explain runs/sst-bilstm-additive-s0-1a2b3c4d "a waste of time" -m attention -m lrp
+    """
+    from heedful import api
+    from heedful.engine.progress import Progress
+
+    given = {
+        "of": of,
+        "n_steps": n_steps,
+        "baselines": baselines,
+        "tolerance": tolerance,
+        "internal_batch_size": internal_batch_size,
+        "seed": seed,
+    }
+    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    loaded = api.load(model)
+    everything = api.read_texts(texts or [], file)
+    explanation = api.explain(
+        loaded,
+        everything,
+        queries=query or None,
+        methods=method or None,
+        target=target,
+        progress=Progress(quiet=quiet or output_format is Format.json),
+        **options,
+    )
+    if output is not None:
+        api.write_explanation(explanation, output)
+        typer.echo(str(output))
+    elif output_format is Format.json:
+        typer.echo(explanation.to_json())
+    elif output_format is Format.html:
+        typer.echo(explanation.to_html())
+    else:
+        explanation.show()

@@ -1,0 +1,33 @@
+"""Options that several commands share, so that they are spelt and explained once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Runs = Annotated[Path, typer.Option("--runs", help="The folder that holds the runs.")]
+DataDir = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--data-dir",
+        help="Where corpora and vectors are looked for, before HEEDFUL_DATA and the user's folder.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+TextColumn = Annotated[
+    str | None, typer.Option("--text-column", help="The column of one's own file with the text.")
+]
+LabelColumn = Annotated[str | None, typer.Option("--label-column", help="The column with the label.")]
+QueryColumn = Annotated[
+    str | None,
+    typer.Option("--query-column", help="The column with the question or hypothesis, if there is one."),
+]
+SplitColumn = Annotated[
+    str | None, typer.Option("--split-column", help="The column that says train, dev or test.")
+]
+SkipBad = Annotated[
+    bool, typer.Option("--skip-bad", help="Leave broken rows out and list them, instead of stopping.")
+]

@@ -1,0 +1,54 @@
+"""`heedful report`."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heedful.cli.options import DataDir, Json, Quiet
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders with results.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page.")] = Path("report.html"),
+    figures: Annotated[
+        Path | None, typer.Option("--figures", help="Also write each figure to this folder, as PNG and SVG.")
+    ] = None,
+    texts: Annotated[
+        bool,
+        typer.Option("--texts/--no-texts", help="Without texts the page holds numbers and figures only."),
+    ] = True,
+    open_it: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write one self-contained page about one run or several: verdicts, figures, examples.
+
+    Example: heedful report runs/sst-bilstm-additive-s0-1a2b3c4d -o report.html --figures figures
+    """
+    from heedful import api
+    from heedful.engine.progress import Progress
+
+    words = ["heedful", "report", *map(str, runs), "-o", str(output), *([] if texts else ["--no-texts"])]
+    written = api.write_report(
+        runs,
+        output,
+        figures=figures,
+        texts=texts,
+        data_dirs=data_dir or (),
+        progress=Progress(quiet=quiet or as_json),
+        command=shlex.join(words),
+    )
+    if as_json:
+        typer.echo(json.dumps({"report": str(output), "figures": [str(path) for path in written.figures]}))
+    else:
+        typer.echo(f"{output} ({output.stat().st_size / 1e6:.1f} MB)")
+        if figures is not None:
+            typer.echo(f"{len(written.figures)} files in {figures}")
+    if open_it:
+        typer.launch(output.resolve().as_uri())

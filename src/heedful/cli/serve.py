@@ -1,0 +1,74 @@
+"""`heedful serve`."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heedful.cli.options import DataDir
+from heedful.errors import Mistake
+
+PORTS = 20  # tried one after the other where none was asked for
+
+
+def serve(
+    runs: Annotated[list[Path] | None, typer.Argument(metavar="RUN...", help="Run folders.")] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--runs", help="A folder of runs [default: runs, where no RUN is given].")
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="The address to listen at. Others than this machine's are open to all.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int | None, typer.Option(help="The port to listen at [default: the first free one from 8765].")
+    ] = None,
+    open_browser: Annotated[bool, typer.Option("--open", help="Open the overview in the browser.")] = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Browse every run and every text, and play with the models, in a browser on this machine.
+
+    Example: heedful serve --runs runs --open
+    """
+    try:
+        import uvicorn
+
+        from heedful.web.app import create_app
+        from heedful.web.library import Library
+    except ImportError as error:
+        raise Mistake(f"serve needs {error.name}: pip install 'heedful[web]'.") from None
+    library = Library(folder if folder is not None or runs else Path("runs"), runs or ())
+    everywhere = host in ("0.0.0.0", "::")
+    name = f"[{host}]" if ":" in host else host
+    application = create_app(
+        library, data_dir or (), [socket.gethostname() if everywhere else name], any_address=everywhere
+    )
+    listening = listen(host, port)
+    address = f"http://{'127.0.0.1' if everywhere else name}:{listening.getsockname()[1]}/"
+    typer.echo(f"{len(library.entries())} runs at {address} (Ctrl-C ends it)")
+    if host not in ("127.0.0.1", "localhost", "::1"):
+        typer.echo(f"Anyone who can reach {host} can read these runs and texts.", err=True)
+    if open_browser:
+        typer.launch(address)
+    settings = uvicorn.Config(application, log_level="warning", lifespan="off", server_header=False)
+    uvicorn.Server(settings).run(sockets=[listening])
+
+
+def listen(host: str, port: int | None) -> socket.socket:
+    """A socket that listens; without a port, at the first free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for candidate in [port] if port is not None else range(8765, 8765 + PORTS):
+        made = socket.socket(family, socket.SOCK_STREAM)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            made.bind((host, candidate))
+        except (OSError, OverflowError) as error:
+            made.close()
+            reason = getattr(error, "strerror", None) or str(error)
+        else:
+            made.listen(256)
+            return made
+    where = f"--port {port}" if port is not None else f"ports 8765 to {8765 + PORTS - 1}"
+    raise Mistake(f"cannot listen at {host}, {where}: {reason}.")

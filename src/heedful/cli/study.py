@@ -1,0 +1,205 @@
+"""`heedful study`."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from heedful.cli.options import DataDir, Json, Quiet, Runs
+
+if TYPE_CHECKING:
+    from heedful.engine.place import Place
+    from heedful.engine.plan import Plan
+    from heedful.engine.schedule import Report
+    from heedful.engine.sources import Source
+    from heedful.engine.study import Selection
+
+
+class EngineName(StrEnum):
+    local = "local"
+    ray = "ray"
+
+
+def study(
+    name: Annotated[
+        str, typer.Argument(help="A published study (jain-wallace), or a TOML file of one's own.")
+    ],
+    dataset: Annotated[list[str] | None, typer.Option(help="Only this dataset; repeat for more.")] = None,
+    encoder: Annotated[list[str] | None, typer.Option(help="Only this encoder; repeat for more.")] = None,
+    attention: Annotated[list[str] | None, typer.Option(help="Only this attention; repeat for more.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="So many seeds, from 0.")] = None,
+    experiment: Annotated[
+        list[str] | None, typer.Option(help="Only this experiment; repeat for more.")
+    ] = None,
+    vectors: Annotated[
+        str | None, typer.Option(help="Word vectors: a file, a folder, or a name in the data folder.")
+    ] = None,
+    split: Annotated[str, typer.Option(help="The split that the experiments ask about.")] = "test",
+    limit: Annotated[int | None, typer.Option(help="So many texts of the split, evenly spread.")] = None,
+    engine: Annotated[
+        EngineName, typer.Option(help="local: this machine. ray: a Ray cluster.")
+    ] = EngineName.local,
+    address: Annotated[
+        str | None,
+        typer.Option(help="Of the Ray cluster: auto, or ray://HOST:PORT. Otherwise one is started."),
+    ] = None,
+    cores: Annotated[int | None, typer.Option(help="Cores to use. Otherwise all that are allowed.")] = None,
+    checkpoint_every: Annotated[float, typer.Option(help="Seconds of training that a kill may cost.")] = 30.0,
+    runs: Runs = Path("runs"),
+    data_dir: DataDir = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
+    ] = False,
+    as_published: Annotated[
+        bool, typer.Option("--as-published", help="With --dry-run: all datasets, at their published sizes.")
+    ] = False,
+    write: Annotated[
+        Path | None,
+        typer.Option("--write", help="Write the comparison here, as Markdown, instead of showing it."),
+    ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train what is missing and run a study's experiments; finished work is not done twice.
+
+    Example: heedful study jain-wallace --dataset sst --encoder bilstm --seeds 3
+    """
+    from heedful.engine.carry_out import carry_out
+    from heedful.engine.place import Place
+    from heedful.engine.plan import plan as make_plan
+    from heedful.engine.progress import Progress
+    from heedful.engine.study import read_study, select
+    from heedful.errors import Mistake
+
+    folders = tuple(data_dir or ())
+    chosen = select(
+        read_study(name),
+        datasets=dataset or (),
+        encoders=encoder or (),
+        attentions=attention or (),
+        seeds=seeds,
+        experiments=experiment or (),
+        vectors=vectors,
+        split=split,
+        limit=limit,
+        data_dirs=folders,
+        also_missing=as_published,
+    )
+    progress = Progress(quiet=quiet or as_json)
+    for missing, how in chosen.missing.items():
+        progress.say(f"{missing} is left out: it was not found in the data folders. To get it: {how}.")
+    if not chosen.configs:
+        raise Mistake(
+            f"none of the datasets was found: {', '.join(chosen.missing)}. See `heedful data list`."
+        )
+    if as_published and not dry_run:
+        raise Mistake("--as-published is for --dry-run: what is not here cannot be run.")
+    place = Place(runs, folders, checkpoint_every)
+    plan = make_plan(
+        chosen.configs, chosen.asks, folders, published_sources(chosen) if as_published else None
+    )
+    if dry_run:
+        from heedful.engine.estimate import estimate
+
+        found = estimate(plan, place, cores, published=as_published)
+        typer.echo(json.dumps(found.to_json()) if as_json else found.describe())
+        return
+    try:
+        report = carry_out(plan, place, progress, engine.value, cores=cores, address=address)
+    except KeyboardInterrupt:
+        progress.say("stopped; the same command goes on from here")
+        raise typer.Exit(130) from None
+    if as_json:
+        typer.echo(json.dumps(as_plain(plan, place, report, chosen.missing)))
+    else:
+        show(plan, report)
+        show_failures(report, place)
+        compare(name, vectors, runs, write)
+    if not report.complete:
+        raise typer.Exit(1)
+
+
+def published_sources(chosen: Selection) -> dict[str, Source]:
+    """In place of files: what the paper says of them."""
+    from heedful.engine.sources import Source
+
+    return {config.dataset: Source("published", 0, "size as published") for config in chosen.configs}
+
+
+def compare(name: str, vectors: str | None, runs: Path, write: Path | None) -> None:
+    """Ours beside what was published, from every finished run of the study in the folder."""
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    from heedful.engine.study import notes_of, read_study
+    from heedful.report.comparison import finished_runs, page
+
+    published = read_study(name).model_dump(by_alias=True)
+    found = finished_runs(runs, vectors or published["vectors"])
+    text = page(name, found, published, notes_of(name))
+    if write is None:
+        Console(soft_wrap=True).print(Markdown(text))
+    else:
+        write.parent.mkdir(parents=True, exist_ok=True)
+        write.write_text(text, encoding="utf-8")
+        typer.echo(f"written to {write}")
+
+
+def states(plan: Plan, report: Report) -> dict[str, dict[str, str]]:
+    """Run -> train and each experiment -> finished, failed or blocked."""
+    state = {task.key: "finished" for task in (*report.done, *report.kept)}
+    state |= {failure.task.key: "failed" for failure in report.failed}
+    state |= {task.key: "blocked" for task in report.blocked}
+    rows: dict[str, dict[str, str]] = {}
+    for task in plan.tasks.values():
+        column = "train" if task.ask is None else task.ask.experiment
+        row = rows.setdefault(task.run, {})
+        if row.get(column, "finished") == "finished":  # rows and summary share a column: the worse is shown
+            row[column] = state[task.key]
+    return rows
+
+
+def show(plan: Plan, report: Report) -> None:
+    """One line for each run, whole however wide the terminal is."""
+    rows = states(plan, report)
+    headings = list(dict.fromkeys(column for row in rows.values() for column in row))
+    width = max(map(len, rows), default=0)
+    typer.echo("  ".join(["run".ljust(width), *(heading.ljust(11) for heading in headings)]).rstrip())
+    for run, row in rows.items():
+        typer.echo("  ".join([run.ljust(width), *(row[heading].ljust(11) for heading in headings)]).rstrip())
+    typer.echo(
+        f"{len(report.done)} tasks done, {len(report.kept)} were finished before, "
+        f"{len(report.failed)} failed, {len(report.blocked)} blocked"
+    )
+
+
+def show_failures(report: Report, place: Place) -> None:
+    from heedful.engine.again import command
+
+    for failure in report.failed:
+        typer.echo(
+            f"failed: {failure.task.name}\n  {failure.error}\n  again: {command(failure.task, place)}",
+            err=True,
+        )
+    for task in report.blocked:
+        if task.kind == "experiment":
+            typer.echo(f"blocked: {task.name} needs what failed", err=True)
+
+
+def as_plain(plan: Plan, place: Place, report: Report, missing: dict[str, str]) -> dict[str, Any]:
+    from heedful.engine.again import command
+
+    return {
+        "runs": {str(place.runs / run): row for run, row in states(plan, report).items()},
+        "done": len(report.done),
+        "kept": len(report.kept),
+        "failed": [
+            {"task": f.task.name, "error": f.error, "again": command(f.task, place)} for f in report.failed
+        ],
+        "blocked": [task.name for task in report.blocked],
+        "missing": missing,
+    }

@@ -1,0 +1,114 @@
+"""`heedful train`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from heedful.cli.options import (
+    DataDir,
+    Json,
+    LabelColumn,
+    QueryColumn,
+    Quiet,
+    Runs,
+    SkipBad,
+    SplitColumn,
+    TextColumn,
+)
+
+
+def train(
+    dataset: Annotated[str, typer.Argument(help="A corpus by name, one's own file, or hf:ID.")],
+    encoder: Annotated[str, typer.Option(help="bilstm, cnn, average or transformer.")] = "bilstm",
+    attention: Annotated[str, typer.Option(help="additive, dot, general or uniform.")] = "additive",
+    seed: Annotated[int, typer.Option(help="Decides weights and order of the examples.")] = 0,
+    vectors: Annotated[
+        str | None, typer.Option(help="Word vectors: a file, a folder, or a name in the data folder.")
+    ] = None,
+    runs: Runs = Path("runs"),
+    epochs: Annotated[int | None, typer.Option(help="Passes over the training set.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Examples in a step.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Of Adam.")] = None,
+    weight_decay: Annotated[float | None, typer.Option(help="On everything but the attention.")] = None,
+    patience: Annotated[
+        int | None, typer.Option(help="Stop after so many epochs without a better one.")
+    ] = None,
+    embedding_dim: Annotated[
+        int | None, typer.Option(help="Size of a word vector, without --vectors.")
+    ] = None,
+    hidden_dim: Annotated[int | None, typer.Option(help="Size of a state.")] = None,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    query_column: QueryColumn = None,
+    split_column: SplitColumn = None,
+    dev_file: Annotated[str | None, typer.Option(help="Dev rows in a file of their own.")] = None,
+    test_file: Annotated[str | None, typer.Option(help="Test rows in a file of their own.")] = None,
+    tokenizer: Annotated[str | None, typer.Option(help="spacy, or whitespace for tokenised text.")] = None,
+    min_df: Annotated[int | None, typer.Option(help="Texts that a word must occur in to be known.")] = None,
+    skip_bad: SkipBad = False,
+    data_dir: DataDir = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
+    ] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train an attentive classifier and keep it in a run folder.
+
+    Example: heedful train reviews.csv --text-column review --label-column stars --encoder cnn
+    """
+    from heedful.engine.carry_out import train_one
+    from heedful.engine.configure import configure
+    from heedful.engine.place import Place
+    from heedful.engine.progress import Progress
+
+    data = {
+        "text_column": text_column,
+        "label_column": label_column,
+        "query_column": query_column,
+        "split_column": split_column,
+        "dev_file": dev_file,
+        "test_file": test_file,
+        "tokenizer": tokenizer,
+        "min_df": min_df,
+        "skip_bad": skip_bad,
+    }
+    model = {
+        "encoder": encoder,
+        "attention": attention,
+        "embedding_dim": embedding_dim,
+        "hidden_dim": hidden_dim,
+    }
+    training = {
+        "epochs": epochs,
+        "batch_size": batch_size,
+        "learning_rate": learning_rate,
+        "weight_decay": weight_decay,
+        "patience": patience,
+    }
+    config = configure(dataset, data=data, model=model, training=training, vectors=vectors, seed=seed)
+    progress = Progress(quiet=quiet or as_json)
+    place = Place(runs, tuple(data_dir or ()))
+    if dry_run:
+        from heedful.engine.estimate import estimate
+        from heedful.engine.plan import plan
+
+        found = estimate(plan([config], (), place.data_dirs), place)
+        typer.echo(json.dumps(found.to_json()) if as_json else found.describe())
+        return
+    try:
+        run = train_one(config, place, progress)
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+    scores = run.summary("performance")
+    if as_json:
+        typer.echo(json.dumps({"run": str(run.path), **scores}))
+        return
+    shown = ", ".join(
+        f"{name} {scores[name]:.3f}" for name in ("accuracy", "f1", "roc_auc") if scores.get(name) is not None
+    )
+    typer.echo(f"{scores['split']} ({scores['examples']} examples): {shown}\n{run.path}")
