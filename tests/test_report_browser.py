@@ -59,6 +59,7 @@ def test_clicking_a_bar_or_a_point_filters_the_instances(chromium: Browser, repo
         assert seen.page.input_value("select[name=measure]") == "tau:attention/omission"
         shown = seen.page.locator("ol.list li")
         assert shown.count() == min(texts, 8)
+        assert seen.page.get_attribute("a.back", "href") == "#run-0-figure-tau-attention-omission"
         seen.page.click("button[type=reset]")
         seen.page.wait_for_function("document.querySelector('.status').textContent === '60 of 60 texts'")
         point = seen.page.locator("figure[data-figure=exact-adam] .mark-symbol.role-mark path").first

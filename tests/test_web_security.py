@@ -268,6 +268,19 @@ def test_a_link_out_of_a_run_is_not_followed(tmp_path: Path) -> None:
     assert client.get("/runs/one/permutation").status_code == 404
 
 
+@pytest.mark.parametrize("name", ["texts/test.parquet", "model.safetensors", "vocabulary.json"])
+def test_no_file_of_a_run_may_be_a_link_out_of_it(tmp_path: Path, name: str) -> None:
+    run = webruns.make_run(tmp_path / "runs", "one", webruns.examples(["good"]), experiments=[])
+    other = webruns.make_run(tmp_path / "elsewhere", "two", webruns.examples(["top secret"]), experiments=[])
+    (run.path / name).unlink()
+    (run.path / name).symlink_to(other.path / name)
+    client = TestClient(create_app(Library(tmp_path / "runs")), base_url="http://localhost")
+    response = client.get("/runs/one/examples/0?live=1")
+    assert response.status_code == 422
+    assert "leads out of its run" in response.text
+    assert "top secret" not in response.text
+
+
 @pytest.mark.parametrize(
     "host",
     [

@@ -66,7 +66,7 @@ def listen(host: str, port: int | None) -> socket.socket:
             made.bind((host, candidate))
         except (OSError, OverflowError) as error:
             made.close()
-            reason = getattr(error, "strerror", None) or str(error)
+            reason = getattr(error, "strerror", None) or str(error).rstrip(".")
         else:
             made.listen(256)
             return made

@@ -20,6 +20,7 @@
     const place = section.querySelector("ol.list");
     const status = section.querySelector(".status");
     const more = section.querySelector("button.more");
+    const back = section.querySelector("a.back");
     const field = form.elements;
     const at = Object.fromEntries(data.measures.map(([key], i) => [key, i]));
     const cut = new Set(data.cut);
@@ -95,14 +96,19 @@
 
     form.addEventListener("input", () => { only = null; closed = true; restart(); });
     form.addEventListener("submit", (event) => event.preventDefault());
-    form.addEventListener("reset", () => setTimeout(() => { only = null; closed = true; views.forEach(clear); restart(); }));
+    form.addEventListener("reset", () => setTimeout(() => {
+      only = null;
+      closed = back.hidden = true;
+      views.forEach(clear);
+      restart();
+    }));
     more.addEventListener("click", () => { shown += 3 * SHOWN; draw(); });
 
     const views = [];
     const clear = (view) => { try { view.data("picked_store", []).run(); } catch { /* a figure without bars */ } };
 
     // What a figure's datum says becomes the state of the form, where it can be seen, changed and undone.
-    const pick = (datum, from) => {
+    const pick = (datum, from, figure) => {
       views.filter((view) => view !== from).forEach(clear);
       field.text.value = field.outcome.value = "";
       if (datum.example !== undefined) {
@@ -117,7 +123,9 @@
         field.predicted.value = label < 0 ? "" : String(label);
       }
       restart();
-      status.scrollIntoView({ block: "center" });
+      back.href = `#${figure.id}`;
+      back.hidden = false;
+      status.scrollIntoView({ block: "center", behavior: "instant" });
     };
     draw();
     return { pick, views };
@@ -166,7 +174,7 @@
         if (instances) {
           instances.views.push(view);
           view.addEventListener("click", (_, item) => {
-            if (item && item.datum && (item.datum.example !== undefined || item.datum.measure)) instances.pick(item.datum, view);
+            if (item && item.datum && (item.datum.example !== undefined || item.datum.measure)) instances.pick(item.datum, view, figure);
           });
         }
       }

@@ -211,7 +211,7 @@ def adversarial(table: pa.Table, epsilon: float | None = None) -> Verdict:
         grade, answer = ("mixed", "Partly") if found.value >= PINNED else ("unclear", "None was found")
     clause = {
         "for": "cannot be replaced without changing the prediction",
-        "mixed": "can be replaced to a part without changing the prediction",
+        "mixed": "can be partly replaced without changing the prediction",
         "against": "can be replaced by a very different one without changing the prediction",
         "unclear": "was not found to be replaceable, but the search proves nothing",
     }[grade]
@@ -267,8 +267,8 @@ HEADLINES = {
     "unclear": "These tests do not tell whether the attention of this model can be believed",
 }
 HEADLINE_RULE = (
-    "Verdicts for and against are counted: none against and at least two for is belief, none for and at least two "
-    "against is disbelief, everything else is caution; nothing to count is no answer."
+    "The headline says “believe” with at least two verdicts for and none against, “do not” with at least two against "
+    "and none for, and “with caution” otherwise."
 )
 
 

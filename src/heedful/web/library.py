@@ -29,6 +29,13 @@ def stamp_of(path: Path) -> Stamp:
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 
+def refuse_link_out(run: Path, *names: str) -> None:
+    """A file of a run that is a link to elsewhere is not read."""
+    for name in names:
+        if not (run / name).resolve().is_relative_to(run.resolve()):
+            raise Mistake(f"{name} of {run.name} is a link that leads out of its run, and is not followed.")
+
+
 class Cache:
     """What was read from files, until they change."""
 

@@ -16,7 +16,7 @@ from anyio import CapacityLimiter, to_thread
 from heedful.errors import Mistake, one_of
 from heedful.records import Example, Words
 from heedful.web.guard import MOST_WORDS, checked_text
-from heedful.web.library import Entry, Stamp, stamp_of
+from heedful.web.library import Entry, Stamp, refuse_link_out, stamp_of
 
 if TYPE_CHECKING:
     from heedful.attribution import Explained
@@ -157,6 +157,7 @@ class Models:
         self._waiting = 0
 
     def get(self, entry: Entry) -> Live:
+        refuse_link_out(entry.path, "model.safetensors", "vocabulary.json", "config.json")
         path = entry.path / "model.safetensors"
         if not path.is_file():
             raise Mistake(
