@@ -135,7 +135,7 @@ class Campaign:
                     return process.wait(TIMEOUT)
             how = self.rng.choice(("driver", "driver", "worker", "worker", "interrupt", "terminate"))
             if how == "worker":
-                workers = children(process.pid)
+                workers = workers_of(process.pid)
                 if not workers:
                     continue
                 with contextlib.suppress(ProcessLookupError):
@@ -220,12 +220,12 @@ class Campaign:
         self.tell("a disk that was full and then was not: tables identical")
 
 
-def write_corpus(path: Path) -> None:
+def write_corpus(path: Path, texts: int = TEXTS) -> None:
     """A few texts of the built-in corpus, so that a command takes seconds."""
     with path.open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(("text", "label"))
-        rows.writerows((planted.text, planted.label) for planted in generate("single", TEXTS, seed=0))
+        rows.writerows((planted.text, planted.label) for planted in generate("single", texts, seed=0))
 
 
 def sealed(path: Path) -> bool:
@@ -253,11 +253,15 @@ def content(path: Path) -> bytes:
     return json.dumps([{k: v for k, v in row.items() if k != "seconds"} for row in rows]).encode()
 
 
-def children(pid: int) -> list[int]:
+def workers_of(pid: int) -> list[int]:
+    """The workers that a command has started, and no other process."""
     try:
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except FileNotFoundError:
-        return []
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return [
+            int(n) for n in children if b"heedful.engine.worker" in Path(f"/proc/{n}/cmdline").read_bytes()
+        ]
+    except (FileNotFoundError, ProcessLookupError):
+        return []  # gone by now
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ result that fails a stated bar, 2 a mistake in what was asked.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -53,7 +54,11 @@ def options(
 
 
 def main() -> None:
-    """What the command `heedful` runs."""
+    """What the command `heedful` runs.
+
+    Idle threads sleep instead of spinning: on a machine that does anything else, spinning costs more than it saves.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     debug = "--debug" in sys.argv
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     try:
