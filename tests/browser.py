@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -101,3 +102,11 @@ def opened(
         yield seen
     finally:
         context.close()
+
+
+def until(page: Page, expression: str) -> None:
+    """Wait until it is true. (Playwright's own wait_for_function needs eval, which our policy forbids.)"""
+    deadline = time.monotonic() + 60
+    while not page.evaluate(expression):
+        assert time.monotonic() < deadline, expression
+        page.wait_for_timeout(30)

@@ -16,6 +16,7 @@ from heedful.engine.configure import configure
 from heedful.engine.place import Place
 from heedful.engine.plan import Plan, ask, plan
 from heedful.engine.progress import Progress
+from heedful.errors import Mistake
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'heedful[ray]'")
 QUIET = Progress(quiet=True)
@@ -77,3 +78,10 @@ def test_a_node_is_killed_and_nothing_is_lost(cluster: Any, tmp_path: Path) -> N
     assert digests(runs) == digests(tmp_path / "here")
     again = carry_out(made, Place(runs), QUIET, "ray")
     assert len(again.kept) == len(made)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "somewhere"])
+def test_an_address_where_no_cluster_is(address: str, tmp_path: Path) -> None:
+    write_corpus(tmp_path / "reviews.csv", 40)
+    with pytest.raises(Mistake, match=f"--address {address}: no Ray cluster can be reached"):
+        carry_out(study(tmp_path / "reviews.csv"), Place(tmp_path / "runs"), QUIET, "ray", address=address)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from browser import browser, opened
+from browser import browser, opened, until
 from heedful.report.page import figures, page
 from material import illustrated
 
@@ -61,10 +61,10 @@ def test_clicking_a_bar_or_a_point_filters_the_instances(chromium: Browser, repo
         assert shown.count() == min(texts, 8)
         assert seen.page.get_attribute("a.back", "href") == "#run-0-figure-tau-attention-omission"
         seen.page.click("button[type=reset]")
-        seen.page.wait_for_function("document.querySelector('.status').textContent === '60 of 60 texts'")
+        until(seen.page, "document.querySelector('.status').textContent === '60 of 60 texts'")
         point = seen.page.locator("figure[data-figure=exact-adam] .mark-symbol.role-mark path").first
         point.click(force=True)
-        assert seen.page.locator("ol.list li").count() == 1
+        until(seen.page, "document.querySelectorAll('ol.list li').length === 1")
         assert seen.complaints == []
 
 

@@ -18,6 +18,7 @@ import uvicorn
 
 import webruns
 from browser import browser as chromium
+from browser import until
 from heedful.engine.train import load
 from heedful.store.run import Run
 from heedful.web.answer import run_address
@@ -99,14 +100,6 @@ def page(browser: Browser) -> Iterator[Page]:
     yield opened
     context.close()
     assert complaints == []
-
-
-def until(page: Page, expression: str) -> None:
-    """Wait until it is true. (Playwright's own wait_for_function needs eval, which our policy forbids.)"""
-    deadline = time.monotonic() + 60
-    while not page.evaluate(expression):
-        assert time.monotonic() < deadline, expression
-        page.wait_for_timeout(30)
 
 
 def shown_weights(page: Page) -> list[float]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import time
 import traceback
 from contextlib import chdir
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 LOOK_AGAIN = 2.0  # seconds until a task that another process is at is tried again
 RETRIES = 3  # times that Ray itself gives a lost task to another node
+ANSWER = 10.0  # seconds that a cluster has to answer
 AHEAD = 2  # tasks handed to Ray for each core, so that none waits for us
 
 
@@ -55,12 +57,23 @@ def import_ray() -> Any:
 
 
 def start(ray: Any, cores: int, address: str | None) -> None:
+    """Join the cluster at `address`, or start one on this machine."""
     own = {"num_cpus": cores, "include_dashboard": False} if address is None else {}
     try:
+        if address is not None and address != "auto":
+            answers(address)  # Ray itself would try for many minutes
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **own)
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise Mistake(f"--address {address}: no Ray cluster can be reached ({reason}).") from None
+
+
+def answers(address: str) -> None:
+    """Does anything listen there? ray://HOST:PORT or HOST:PORT; raises OSError or ValueError."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        raise ValueError("HOST:PORT, ray://HOST:PORT or auto is expected")
+    socket.create_connection((host, int(port)), timeout=ANSWER).close()
 
 
 def follow(ray: Any, schedule: Schedule, place: Place, board: Board) -> None:
