@@ -18,7 +18,7 @@ from heedful.engine.plan import Plan, plan
 from heedful.engine.progress import Progress
 from heedful.engine.study import read_study, select
 
-TASKS, TEXTS, EPOCHS = 8, 3_000, 10
+TASKS, TEXTS, EPOCHS = 8, 3_000, 16
 
 
 def planning() -> None:
