@@ -194,6 +194,41 @@ def test_the_command_line_explains(run: Run, tmp_path: Path) -> None:
     assert len(heedful.Explanation.load(table)) == 2
 
 
+def test_a_slow_program_of_its_own_finds_the_same_numbers(run: Run) -> None:
+    for experiment in ("correlation", "permutation", "adversarial"):
+        heedful.run(experiment, run)
+    script = Path(__file__).parent.parent / "benchmarks" / "recompute.py"
+    done = subprocess.run([sys.executable, script, run.path], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("\n") == 9
+
+
+def test_attention_beside_the_most_different_one(run: Run, model: Model, tmp_path: Path) -> None:
+    texts = ["the plot was superb and the end was fine", "awful <b>plot</b>"]
+    pairs = heedful.adversary(model, texts, epsilon=0.03)
+    assert len(pairs) == 2
+    for text, pair in zip(texts, pairs, strict=True):
+        (own,) = heedful.explain(model, [text], ["attention"])[0].attributions
+        np.testing.assert_allclose(pair.first, own.scores["passage"], atol=1e-6)
+        assert pair.second.sum() == pytest.approx(1)
+        assert 0 <= pair.delta <= 0.03 + 1e-9
+        assert pair.title.split(";")[0] in model.labels
+    assert "<b>" not in pairs.to_html()
+    done = command("adversary", run.path, *texts, "--epsilon", "0.03")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("adversarial") == 2
+    page = tmp_path / "pair.html"
+    assert command("adversary", run.path, texts[0], "-o", page).returncode == 0
+    assert "Δŷ" in page.read_text(encoding="utf-8")
+    found = json.loads(
+        command("adversary", run.path, texts[1], "--epsilon", "0.03", "--format", "json").stdout
+    )
+    assert found[0]["adversarial"] == pytest.approx(pairs[1].second.tolist())
+    refused = command("adversary", run.path, "fine", "-o", "pair.parquet")
+    assert refused.returncode == 2
+    assert ".html or .json" in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

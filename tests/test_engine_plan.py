@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from heedful.config import DataOptions, RunConfig
-from heedful.engine.again import command
+from heedful.cli import app
+from heedful.config import DataOptions, RunConfig, TrainingConfig
+from heedful.engine.again import command, train_words
 from heedful.engine.configure import configure
 from heedful.engine.place import Place
 from heedful.engine.plan import ask, kinds_of, plan
@@ -140,12 +142,51 @@ def test_the_command_that_does_one_task_alone(tmp_path: Path) -> None:
     train, rows, _ = plan([config], [ask("adversarial", {"method": "adam"}, limit=9)]).tasks.values()
     place = Place(tmp_path / "my runs")
     assert command(train, place) == (
-        "heedful train planted --encoder bilstm --attention additive --seed 4 --hidden-dim 8 --epochs 2 "
+        "heedful train planted --encoder bilstm --attention additive --seed 4 --set hidden_dim=8 --set epochs=2 "
         f"--runs '{tmp_path}/my runs'"
     )
     assert command(rows, place) == (
         f"heedful run adversarial --model '{tmp_path}/my runs/{train.run}' --limit 9 --set method=adam"
     )
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        read_study("jain-wallace").config("snli", "average", "dot", 2, "glove"),
+        configure("own.csv", data={"text_column": "a b", "labels": ["no", "yes"], "dev_fraction": 0.3}),
+        configure(
+            "planted", training={"class_weights": False, "metric": "accuracy"}, model={"hidden_dim": 8}
+        ),
+    ],
+)
+def test_the_printed_command_makes_the_same_run(config: RunConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def train_one(config: RunConfig, *_: object) -> None:
+        asked.append(config)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("heedful.engine.carry_out.train_one", train_one)
+    assert CliRunner().invoke(app, train_words(config)[1:]).exit_code == 130
+    assert asked == [config]
+
+
+def test_what_a_study_does_differently_on_one_dataset(tmp_path: Path) -> None:
+    study = read_study("jain-wallace")
+    sst, babi = (study.config(name, "cnn", "dot", 3, "glove") for name in ("sst", "babi1"))
+    assert (sst.vectors, sst.training.missing_vectors, sst.training.patience) == ("glove", "zeros", None)
+    assert (babi.vectors, babi.training.patience, babi.training.epochs) == (None, 15, 100)
+    assert study.has(sst, "glove")
+    assert not study.has(sst)
+    assert not study.has(sst.model_copy(update={"training": TrainingConfig()}), "glove")
+    path = tmp_path / "own.toml"
+    path.write_text(
+        'title = "t"\ndatasets = ["sst"]\nencoders = ["cnn"]\nattentions = ["dot"]\nexperiments = []\n'
+        'published = "jain-wallace"\n'
+    )
+    own = read_study(str(path))
+    assert (own.tau, own.sources, own.datasets) == (study.tau, study.sources, ("sst",))
 
 
 def test_a_study_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

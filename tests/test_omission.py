@@ -124,6 +124,21 @@ def test_tolerance_stops_early_and_stays_near(task: zoo.TaskName) -> None:
     assert errors[0] < errors[2]  # it did stop early
 
 
+@pytest.mark.parametrize("encoder", ["bilstm", "cnn", "average", "transformer"])
+def test_equal_neighbours_are_a_tie_bit_for_bit(encoder: EncoderName) -> None:
+    """Whichever of them is deleted, the same text remains: rounding must not rank them."""
+    model, batch = zoo.network(encoder).float(), zoo.batch([8, 3])
+    batch.passage.ids[0, 1:9] = torch.tensor([5, 7, 7, 7, 9, 9, 4, 7])
+    batch.passage.ids[1, 1:4] = torch.tensor([6, 6, 5])
+    changed = change_each_word(model, batch, "delete").changed[..., 0]
+    assert changed[0, 2] == changed[0, 3] == changed[0, 4]
+    assert changed[0, 5] == changed[0, 6]
+    assert changed[0, 8] != changed[0, 4]
+    assert changed[1, 1] == changed[1, 2]
+    swapped = change_each_word(model, batch, "replace").changed[..., 0]
+    assert swapped[0, 2] != swapped[0, 3]
+
+
 def test_one_word_texts_leave_the_bias() -> None:
     for encoder in zoo.ENCODER_NAMES:
         model, batch = zoo.network(encoder), zoo.batch([1])

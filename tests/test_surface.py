@@ -44,7 +44,9 @@ def test_starting_needs_nothing_heavy(code: str) -> None:
 
 
 def test_the_public_names() -> None:
-    names = "Explanation Mistake explain list_corpora list_experiments list_explainers load run train"
+    names = (
+        "Explanation Mistake adversary explain list_corpora list_experiments list_explainers load run train"
+    )
     assert " ".join(sorted(heedful.__all__)) == names
     for name in heedful.__all__:
         assert getattr(heedful, name).__doc__
@@ -63,7 +65,7 @@ def test_the_stable_names_of_methods_and_experiments() -> None:
     )
 
 
-COMMANDS = ["demo", "data", "train", "explain", "run", "study", "report", "serve", "doctor"]
+COMMANDS = ["demo", "data", "train", "explain", "adversary", "run", "study", "report", "serve", "doctor"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

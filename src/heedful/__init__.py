@@ -14,7 +14,16 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from heedful.api import explain, list_corpora, list_experiments, list_explainers, load, run, train
+    from heedful.api import (
+        adversary,
+        explain,
+        list_corpora,
+        list_experiments,
+        list_explainers,
+        load,
+        run,
+        train,
+    )
     from heedful.errors import Mistake
     from heedful.explanation import Explanation
 
@@ -23,6 +32,7 @@ __version__ = version("heedful")
 _PUBLIC = {
     "Explanation": "heedful.explanation",
     "Mistake": "heedful.errors",
+    "adversary": "heedful.api",
     "explain": "heedful.api",
     "list_corpora": "heedful.api",
     "list_experiments": "heedful.api",
@@ -35,6 +45,7 @@ _PUBLIC = {
 __all__ = [
     "Explanation",
     "Mistake",
+    "adversary",
     "explain",
     "list_corpora",
     "list_experiments",

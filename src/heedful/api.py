@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from heedful.engine.progress import Progress
 from heedful.errors import Mistake
 from heedful.explanation import Explanation
+from heedful.heatmap import Pair, Pairs, visible
 from heedful.records import Example
 
 if TYPE_CHECKING:
@@ -129,6 +133,31 @@ def run(
         return rows.Rows(experiment, rows.ask_model(loaded, texts, asked, loaded.config.seed, bar))
 
 
+def adversary(
+    model: Model,
+    texts: Sequence[str] | Sequence[Example],
+    *,
+    queries: Sequence[str] | None = None,
+    epsilon: float | None = None,
+) -> Pairs:
+    """Each text with its attention, and beside it the most different one that leaves the prediction within epsilon.
+
+    The heatmap pairs of Jain & Wallace 2019, appendix C. `epsilon` None is .01, and .05 for models with a query.
+    """
+    examples = _as_examples(model, texts, queries)
+    table = run("adversarial", model, examples, epsilon=epsilon).table.sort_by("example")
+    pairs = []
+    for row in table.to_pylist():
+        passage = examples[row["example"]].passage
+        if row["jsd"] is None or math.isnan(row["jsd"]):
+            raise Mistake(f"{visible(passage.text, 60)!r} has no word that attention could move to.")
+        how = "the greatest there is" if row["exact"] else f"at most {row['bound']:.3f} can be had"
+        title = f"{model.labels[row['predicted']]}; JSD between the two {row['jsd']:.3f} ({how})"
+        own, other = (np.array(row[name]) for name in ("attention", "adversarial"))
+        pairs.append(Pair(passage, own, other, row["delta_y"], title=title))
+    return Pairs(tuple(pairs))
+
+
 def write_report(
     runs: Sequence[str | Path | Run],
     output: str | Path,
@@ -199,12 +228,12 @@ def _illustrated(run: Run, findings: Findings, data_dirs: Sequence[Path], progre
 
 def _explained_for_people(model: Model, examples: list[Example], progress: Progress) -> Explanation:
     """Every default method; what a missing word changes is told of the probability, a number people know."""
+    from heedful.report.naming import STEPS
+
     removing = ("occlusion", "omission")
     others = [name for name in DEFAULT_METHODS if name not in removing]
-    # Sharp attention bends the path of integrated gradients: they take as many steps as they need.
-    enough: dict[str, Any] = {"tolerance": 0.05, "max_steps": 400}
     halves = (
-        explain(model, examples, others, progress=progress, **enough),
+        explain(model, examples, others, progress=progress, **STEPS),
         explain(model, examples, removing, of="probability"),
     )
     return Explanation(
@@ -292,14 +321,15 @@ def read_texts(texts: Sequence[str], file: Path | None) -> list[str]:
     return [*texts, *lines]
 
 
-def write_explanation(explanation: Explanation, path: Path) -> None:
-    """By the ending: .html, .json or .parquet."""
-    if path.suffix == ".parquet":
-        explanation.save(path)
+def write(shown: Explanation | Pairs, path: Path) -> None:
+    """By the ending: .html, .json, and .parquet for explanations."""
+    if path.suffix == ".parquet" and isinstance(shown, Explanation):
+        shown.save(path)
     elif path.suffix == ".json":
-        path.write_text(explanation.to_json())
+        path.write_text(shown.to_json(), encoding="utf-8")
     elif path.suffix == ".html":
         page = '<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        path.write_text(f"{page}<title>heedful</title>{explanation.to_html()}")
+        path.write_text(f"{page}<title>heedful</title>{shown.to_html()}", encoding="utf-8")
     else:
-        raise Mistake(f"--output {path}: the ending must be .html, .json or .parquet.")
+        endings = ".html, .json or .parquet" if isinstance(shown, Explanation) else ".html or .json"
+        raise Mistake(f"--output {path}: the ending must be {endings}.")

@@ -7,11 +7,12 @@ shown as visible signs.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +22,7 @@ from heedful.errors import Mistake
 from heedful.records import Words
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -157,6 +159,7 @@ class Pair:
     delta: float
     names: tuple[str, str] = ("original", "adversarial")
     signed: bool = False
+    title: str = ""
 
     def __post_init__(self) -> None:
         if not np.isfinite(self.delta):
@@ -174,18 +177,34 @@ class Pair:
             + html(self.words, scores, self.signed, label=name, peak=peak)
             for name, scores, peak in self._halves()
         )
+        title = f"<div>{escape(visible(self.title))}</div>" if self.title else ""
         delta = f'<div class="hf-quiet">Δŷ = {self.delta:.4g}</div>'
-        return f'<div class="hf-example">{"".join(halves)}{delta}</div>'
+        return f'<div class="hf-example">{title}{"".join(halves)}{delta}</div>'
 
     def _repr_html_(self) -> str:
         return fragment(self.html())
+
+    def to_json(self) -> dict[str, Any]:
+        weights = {name: scores.tolist() for name, scores, _ in self._halves()}
+        words = list(self.words.forms)
+        return {
+            "text": self.words.text,
+            "words": words,
+            **weights,
+            "delta_y": self.delta,
+            "title": self.title,
+        }
 
     def __rich__(self) -> Table:
         """Side by side, the strongest words with their numbers below."""
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=None, padding=(0, 2), caption=f"Δŷ = {self.delta:.4g}", caption_justify="left")
+        title = Text(visible(self.title)) if self.title else None
+        delta = Text(f"Δŷ = {self.delta:.4g}")
+        table = Table(
+            box=None, padding=(0, 2), title=title, title_justify="left", caption=delta, caption_justify="left"
+        )
         columns = []
         for name, scores, peak in self._halves():
             table.add_column(Text(name), ratio=1)
@@ -193,3 +212,36 @@ class Pair:
             columns.append(drawn.append(f"\n\n{top_words(self.words, scores, self.signed)}"))
         table.add_row(*columns)
         return table
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Several pairs, to be shown in the terminal, in a notebook and as HTML."""
+
+    pairs: tuple[Pair, ...]
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __getitem__(self, place: int) -> Pair:
+        return self.pairs[place]
+
+    def show(self, console: Console | None = None) -> None:
+        """Print every pair, with room between them."""
+        from rich.console import Console
+
+        console = console or Console()
+        for pair in self.pairs:
+            console.print(pair)
+            console.print()
+
+    def to_html(self) -> str:
+        """One self-contained HTML fragment, without script."""
+        return fragment("".join(pair.html() for pair in self.pairs))
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def to_json(self) -> str:
+        """The texts, their words and both weights of each word."""
+        return json.dumps([pair.to_json() for pair in self.pairs], ensure_ascii=False, allow_nan=False)

@@ -1,14 +1,27 @@
-"""`heedful explain`."""
+"""`heedful explain` and `heedful adversary`: what is shown over the words of texts."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from heedful.cli.options import Quiet
+
+if TYPE_CHECKING:
+    from heedful.explanation import Explanation
+    from heedful.heatmap import Pairs
+
+
+Texts = Annotated[list[str] | None, typer.Argument(metavar="TEXT...", help="The texts.")]
+TextFile = Annotated[
+    Path | None, typer.Option("--file", help="Texts from a file, one a line; - for standard input.")
+]
+Queries = Annotated[
+    list[str] | None, typer.Option("--query", help="The question or hypothesis of each text (QA, NLI).")
+]
 
 
 class Format(StrEnum):
@@ -17,15 +30,14 @@ class Format(StrEnum):
     html = "html"
 
 
+HowToShow = Annotated[Format, typer.Option("--format", help="How to show it.")]
+
+
 def explain(
     model: Annotated[Path, typer.Argument(help="A run folder.")],
-    texts: Annotated[list[str] | None, typer.Argument(metavar="TEXT...", help="The texts.")] = None,
-    file: Annotated[
-        Path | None, typer.Option("--file", help="Texts from a file, one a line; - for standard input.")
-    ] = None,
-    query: Annotated[
-        list[str] | None, typer.Option("--query", help="The question or hypothesis of each text (QA, NLI).")
-    ] = None,
+    texts: Texts = None,
+    file: TextFile = None,
+    query: Queries = None,
     method: Annotated[
         list[str] | None, typer.Option("--method", "-m", help="An explainer; repeat for more. `all` for all.")
     ] = None,
@@ -40,7 +52,7 @@ def explain(
     tolerance: Annotated[float | None, typer.Option(help="Gap that integrated gradients may leave.")] = None,
     internal_batch_size: Annotated[int | None, typer.Option(help="Texts in one pass.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of random, lime and shap.")] = None,
-    output_format: Annotated[Format, typer.Option("--format", help="How to show it.")] = Format.table,
+    output_format: HowToShow = Format.table,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write here: .html, .json or .parquet.")
     ] = None,
@@ -73,12 +85,43 @@ def explain(
         progress=Progress(quiet=quiet or output_format is Format.json),
         **options,
     )
+    present(explanation, output_format, output)
+
+
+def adversary(
+    model: Annotated[Path, typer.Argument(help="A run folder.")],
+    texts: Texts = None,
+    file: TextFile = None,
+    query: Queries = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(help="How much the prediction may change. Otherwise .01, and .05 with a query."),
+    ] = None,
+    output_format: HowToShow = Format.table,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write here: .html or .json.")] = None,
+) -> None:
+    """Show attention beside the most different attention that gives the same prediction.
+
+    Example: heedful adversary runs/sst-bilstm-additive-s0-1a2b3c4d "a waste of time"
+    """
+    from heedful import api
+
+    pairs = api.adversary(
+        api.load(model), api.read_texts(texts or [], file), queries=query or None, epsilon=epsilon
+    )
+    present(pairs, output_format, output)
+
+
+def present(shown: Explanation | Pairs, output_format: Format, output: Path | None) -> None:
+    """In a file, or on standard output in the format that was asked for."""
+    from heedful import api
+
     if output is not None:
-        api.write_explanation(explanation, output)
+        api.write(shown, output)
         typer.echo(str(output))
     elif output_format is Format.json:
-        typer.echo(explanation.to_json())
+        typer.echo(shown.to_json())
     elif output_format is Format.html:
-        typer.echo(explanation.to_html())
+        typer.echo(shown.to_html())
     else:
-        explanation.show()
+        shown.show()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from heedful.errors import Mistake
 
 Runs = Annotated[Path, typer.Option("--runs", help="The folder that holds the runs.")]
 DataDir = Annotated[
@@ -31,3 +34,21 @@ SplitColumn = Annotated[
 SkipBad = Annotated[
     bool, typer.Option("--skip-bad", help="Leave broken rows out and list them, instead of stopping.")
 ]
+Setting = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Any setting by its name, as JSON or plain; repeat."),
+]
+
+
+def parse_settings(texts: list[str]) -> dict[str, Any]:
+    """KEY=VALUE each, the value as JSON (0.05, true, null, [..]) or, if it is none, as a plain string."""
+    settings: dict[str, Any] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise Mistake(f"--set {text}: KEY=VALUE is expected, for example --set epsilon=0.05.")
+        try:
+            settings[key] = json.loads(value)
+        except ValueError:
+            settings[key] = value
+    return settings

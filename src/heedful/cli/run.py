@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from heedful.cli.options import DataDir, Json, Quiet
+from heedful.cli.options import DataDir, Json, Quiet, Setting, parse_settings
 
 
 def run(
@@ -19,12 +19,7 @@ def run(
     split: Annotated[str, typer.Option(help="The split of the run's corpus: train, dev or test.")] = "test",
     limit: Annotated[int | None, typer.Option(help="So many texts of the split, evenly spread.")] = None,
     method: Annotated[str | None, typer.Option(help="Of adversarial: exact or adam.")] = None,
-    setting: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="A setting of the experiment, as JSON or plain; repeat."
-        ),
-    ] = None,
+    setting: Setting = None,
     cores: Annotated[int | None, typer.Option(help="Cores to use. Otherwise all that are allowed.")] = None,
     data_dir: DataDir = None,
     as_json: Json = False,
@@ -80,7 +75,7 @@ def questions(names: list[str], settings: list[str], split: str, limit: int | No
     from heedful.engine.plan import ask
     from heedful.errors import Mistake
 
-    given = dict(parse(text) for text in settings)
+    given = parse_settings(settings)
     known = {name: set(experiments.find(name).config.model_fields) for name in names}
     for key in given:
         if not any(key in fields for fields in known.values()):
@@ -90,16 +85,3 @@ def questions(names: list[str], settings: list[str], split: str, limit: int | No
         ask(name, {key: value for key, value in given.items() if key in known[name]}, split, limit)
         for name in names
     ]
-
-
-def parse(text: str) -> tuple[str, Any]:
-    """KEY=VALUE, the value as JSON (0.05, true, null, [..]) or, if it is none, as a plain string."""
-    from heedful.errors import Mistake
-
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise Mistake(f"--set {text}: KEY=VALUE is expected, for example --set epsilon=0.05.")
-    try:
-        return key, json.loads(value)
-    except ValueError:
-        return key, value

@@ -138,9 +138,9 @@ def compare(name: str, vectors: str | None, runs: Path, write: Path | None) -> N
     from heedful.engine.study import notes_of, read_study
     from heedful.report.comparison import finished_runs, page
 
-    published = read_study(name).model_dump(by_alias=True)
-    found = finished_runs(runs, vectors or published["vectors"])
-    text = page(name, found, published, notes_of(name))
+    study = read_study(name)
+    found = finished_runs(runs, lambda config: study.has(config, vectors))
+    text = page(name, found, study.model_dump(by_alias=True), notes_of(name))
     if write is None:
         Console(soft_wrap=True).print(Markdown(text))
     else:

@@ -15,9 +15,11 @@ from heedful.cli.options import (
     QueryColumn,
     Quiet,
     Runs,
+    Setting,
     SkipBad,
     SplitColumn,
     TextColumn,
+    parse_settings,
 )
 
 
@@ -50,6 +52,7 @@ def train(
     tokenizer: Annotated[str | None, typer.Option(help="spacy, or whitespace for tokenised text.")] = None,
     min_df: Annotated[int | None, typer.Option(help="Texts that a word must occur in to be known.")] = None,
     skip_bad: SkipBad = False,
+    setting: Setting = None,
     data_dir: DataDir = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
@@ -61,10 +64,12 @@ def train(
 
     Example: heedful train reviews.csv --text-column review --label-column stars --encoder cnn
     """
+    from heedful.config import DataOptions, ModelConfig, TrainingConfig
     from heedful.engine.carry_out import train_one
     from heedful.engine.configure import configure
     from heedful.engine.place import Place
     from heedful.engine.progress import Progress
+    from heedful.errors import one_of
 
     data = {
         "text_column": text_column,
@@ -90,6 +95,13 @@ def train(
         "weight_decay": weight_decay,
         "patience": patience,
     }
+    parts = (data, DataOptions), (model, ModelConfig), (training, TrainingConfig)
+    for key, value in parse_settings(setting or []).items():
+        homes = [values for values, fields in parts if key in fields.model_fields]
+        if not homes:
+            known = sorted(name for _, fields in parts for name in fields.model_fields)
+            raise one_of("setting", key, known)
+        homes[0][key] = value
     config = configure(dataset, data=data, model=model, training=training, vectors=vectors, seed=seed)
     progress = Progress(quiet=quiet or as_json)
     place = Place(runs, tuple(data_dir or ()))

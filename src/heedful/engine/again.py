@@ -7,6 +7,7 @@ import shlex
 from typing import Any
 
 from heedful import experiments
+from heedful.config import RunConfig
 from heedful.engine.configure import configure
 from heedful.engine.place import Place
 from heedful.engine.task import Task
@@ -14,54 +15,39 @@ from heedful.engine.task import Task
 
 def command(task: Task, place: Place) -> str:
     """What to type to do this task again, and see its error as it happens."""
-    words = _train(task, place) if task.kind == "train" else _run(task, place)
+    words = train_words(task.config) if task.kind == "train" else run_words(task, place)
+    words += ["--runs", str(place.runs)] if task.kind == "train" else []
     for folder in place.data_dirs:
         words += ["--data-dir", str(folder)]
-    return shlex.join(["heedful", *words])
+    return shlex.join(words)
 
 
-def _train(task: Task, place: Place) -> list[str]:
-    config = task.config
-    words = [
-        "train",
-        config.dataset,
-        "--encoder",
-        config.model.encoder,
-        "--attention",
-        config.model.attention,
-    ]
-    words += ["--seed", str(config.seed)]
-    usual = configure(
-        config.dataset, model={"encoder": config.model.encoder, "attention": config.model.attention}
-    )
-    for given, default in (
-        (config.model, usual.model),
-        (config.training, usual.training),
-        (config.data, usual.data),
-    ):
-        words += _options(_different(given.model_dump(mode="json"), default.model_dump(mode="json")))
+def train_words(config: RunConfig) -> list[str]:
+    """`heedful train` with every setting that is not what it would be anyway."""
+    words = ["heedful", "train", config.dataset, "--encoder", config.model.encoder]
+    words += ["--attention", config.model.attention, "--seed", str(config.seed)]
     words += ["--vectors", config.vectors] if config.vectors else []
-    return [*words, "--runs", str(place.runs)]
+    chosen = {"encoder": config.model.encoder, "attention": config.model.attention}
+    usual = configure(config.dataset, model=chosen)
+    for part in ("data", "model", "training"):
+        given, default = (getattr(one, part).model_dump(mode="json") for one in (config, usual))
+        words += settings(given, default)
+    return words
 
 
-def _run(task: Task, place: Place) -> list[str]:
+def settings(given: dict[str, Any], default: dict[str, Any]) -> list[str]:
+    """`--set KEY=VALUE` for everything that differs."""
+    words: list[str] = []
+    for name, value in given.items():
+        if value != default.get(name):
+            words += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
+    return words
+
+
+def run_words(task: Task, place: Place) -> list[str]:
     assert task.ask is not None
-    words = ["run", task.ask.experiment, "--model", str(place.runs / task.run)]
+    words = ["heedful", "run", task.ask.experiment, "--model", str(place.runs / task.run)]
     words += ["--split", task.ask.split] if task.ask.split != "test" else []
     words += ["--limit", str(task.ask.limit)] if task.ask.limit is not None else []
     default = experiments.find(task.ask.experiment).config().model_dump(mode="json")
-    for name, value in _different(task.ask.options, default).items():
-        words += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
-    return words
-
-
-def _different(given: dict[str, Any], default: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if value != default.get(name)}
-
-
-def _options(values: dict[str, Any]) -> list[str]:
-    words: list[str] = []
-    for name, value in values.items():
-        option = f"--{name.replace('_', '-')}"
-        words += [option] if value is True else [option, str(value)]
-    return words
+    return words + settings(task.ask.options, default)

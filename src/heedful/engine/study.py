@@ -53,6 +53,14 @@ class PublishedBy(Config):
     title: str
 
 
+class OnDataset(Config):
+    """What is different on one dataset."""
+
+    vectors: bool = True  # False: word vectors are learned from the texts, whichever are given
+    model: dict[str, Any] = Field(default_factory=dict)
+    training: dict[str, Any] = Field(default_factory=dict)
+
+
 class Study(Config):
     """The grid of a study and its published numbers."""
 
@@ -68,10 +76,34 @@ class Study(Config):
     vectors: str | None = None
     data: dict[str, Any] = Field(default_factory=dict)  # how files of one's own are to be read (DataOptions)
     model: dict[str, Any] = Field(default_factory=dict)  # settings that differ from those of the corpus
+    sizes: dict[EncoderName, int] = Field(default_factory=dict)  # hidden_dim of an encoder
     training: dict[str, Any] = Field(default_factory=dict)
+    on: dict[str, OnDataset] = Field(default_factory=dict)  # and those that differ on one dataset
+    published: str | None = None  # the study whose published numbers are also this one's
     tau: tuple[PublishedTau, ...] = ()
     scores: tuple[PublishedScore, ...] = ()
     sources: tuple[PublishedBy, ...] = ()
+
+    def config(
+        self, dataset: str, encoder: str, attention: str, seed: int, vectors: str | None = None
+    ) -> RunConfig:
+        """One run of the study; `vectors` in place of the study's own."""
+        here = self.on.get(dataset, OnDataset())
+        size = {"hidden_dim": n for name, n in self.sizes.items() if name == encoder}
+        chosen = {"encoder": encoder, "attention": attention}
+        return configure(
+            dataset,
+            data=self.data,
+            model={**self.model, **size, **here.model, **chosen},
+            training={**self.training, **here.training},
+            vectors=(vectors or self.vectors) if here.vectors else None,
+            seed=seed,
+        )
+
+    def has(self, config: RunConfig, vectors: str | None = None) -> bool:
+        """Whether this is a run of the study, be it on a dataset or with a seed beyond its grid."""
+        model = config.model
+        return config == self.config(config.dataset, model.encoder, model.attention, config.seed, vectors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +135,11 @@ def read_study(name: str) -> Study:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise Mistake(f"{where} is not TOML: {error}.") from None
-    return Study.parse(values, where)
+    study = Study.parse(values, where)
+    if study.published is None:
+        return study
+    numbers = read_study(study.published)
+    return study.model_copy(update={name: getattr(numbers, name) for name in ("tau", "scores", "sources")})
 
 
 def notes_of(name: str) -> str:
@@ -141,14 +177,7 @@ def select(
         for encoder in dict.fromkeys(encoders or study.encoders):
             for attention in dict.fromkeys(attentions or study.attentions):
                 configs += [
-                    configure(
-                        dataset,
-                        data=study.data,
-                        model={**study.model, "encoder": encoder, "attention": attention},
-                        training=study.training,
-                        vectors=vectors or study.vectors,
-                        seed=seed,
-                    )
+                    study.config(dataset, encoder, attention, seed, vectors)
                     for seed in range(seeds or study.seeds)
                 ]
     names = dict.fromkeys(experiments or study.experiments)

@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 import platform
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +35,7 @@ from heedful.models import build
 from heedful.models.classifier import AttentiveClassifier
 from heedful.models.model import Model
 from heedful.models.training import Epoch, State, Weights, finished, fit, predict
-from heedful.records import Corpus
+from heedful.records import Corpus, Words
 from heedful.store.checks import Damaged
 from heedful.store.run import Run, create
 
@@ -42,9 +44,11 @@ def train(task: Task, corpus: Corpus, place: Place, progress: Progress) -> Run:
     """Train what the task describes, going on where an interrupted run stands."""
     run, config = Run(place.runs / task.run), task.config
     state, n_threads = resumed(run, progress, task.threads)
-    words = (text for e in corpus["train"] for text in (e.passage, e.query) if text)
+    words = [text for e in corpus["train"] for text in (e.passage, e.query) if text]
     vocabulary = Vocabulary.build(words, config.data.min_df or 1)
-    network, vectors = start(config, corpus, vocabulary, place.data_dirs)
+    network, vectors = start(config, corpus, vocabulary, words, place.data_dirs)
+    if vectors is not None:
+        progress.say(coverage(vectors, len(vocabulary)))
     info = run_info(task, corpus, vectors)
     sets = [encode(corpus[split], vocabulary, len(corpus.labels)) for split in ("train", "dev")]
     with threads(n_threads):
@@ -111,7 +115,11 @@ def fit_all(
 
 
 def start(
-    config: RunConfig, corpus: Corpus, vocabulary: Vocabulary, data_dirs: Sequence[Path]
+    config: RunConfig,
+    corpus: Corpus,
+    vocabulary: Vocabulary,
+    words: Sequence[Words],
+    data_dirs: Sequence[Path],
 ) -> tuple[AttentiveClassifier, dict[str, Any] | None]:
     """A fresh network, with its word vectors where they were asked for."""
     vectors = None
@@ -119,7 +127,8 @@ def start(
     if config.vectors is not None:
         rng = np.random.default_rng([config.seed, 0])
         missing, folders = config.training.missing_vectors, locate.data_dirs(data_dirs)
-        vectors = load_vectors(config.vectors, vocabulary, folders, missing=missing, rng=rng)
+        counts = Counter(chain.from_iterable(text.forms for text in words))
+        vectors = load_vectors(config.vectors, vocabulary, folders, missing=missing, rng=rng, counts=counts)
         model_config = model_config.model_copy(update={"embedding_dim": vectors.matrix.shape[1]})
     has_query = corpus.task != "classification"
     network = build(model_config, len(vocabulary), len(corpus.labels), has_query, config.seed)
@@ -129,6 +138,14 @@ def start(
         network.embedding.weight.copy_(torch.from_numpy(vectors.matrix))
     found = {"dim": vectors.matrix.shape[1], "types": vectors.types, "tokens": vectors.tokens}
     return network, {"vectors": config.vectors, **found}
+
+
+def coverage(vectors: dict[str, Any], n_words: int) -> str:
+    """How many words of the training texts the vectors know."""
+    return (
+        f"word vectors {vectors['vectors']}: {vectors['types']:.1%} of {n_words:,} words have one, "
+        f"{vectors['tokens']:.1%} of the running words"
+    )
 
 
 def run_info(task: Task, corpus: Corpus, vectors: dict[str, Any] | None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ text (perturb.py). The answers are the same.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -56,21 +56,52 @@ def change_each_word(
     if not 0 <= token < model.embedding.num_embeddings:
         raise Mistake(f"token must be a word id from 0 to {model.embedding.num_embeddings - 1}, not {token}.")
     with evaluating(model), torch.no_grad():
-        if part == "query":
-            return _query(model, batch, operator, token, internal_batch_size, progress)
-        if has_structure(model):
-            return _passage(model, batch, operator, token, tolerance, internal_batch_size, progress)
-        edits = Edits.each_word(batch.passage)
-        logits = predict(
-            model,
-            batch,
-            edits,
-            operator,
-            token=token,
-            internal_batch_size=internal_batch_size,
-            progress=progress,
-        )
-        return _gathered(batch.passage, _original(model, batch), logits)
+        found = _asked(model, batch, operator, part, token, tolerance, internal_batch_size, progress)
+        if operator != "delete":
+            return found
+        tokens = batch.query if part == "query" else batch.passage
+        assert tokens is not None
+        return replace(found, changed=_same_text(tokens, found.changed))
+
+
+def _same_text(tokens: Tokens, changed: Tensor) -> Tensor:
+    """Of equal words side by side ("very very") it is the same text whichever is deleted: bit for bit one answer.
+
+    Rounding would otherwise order them, and rank correlations count an order where there is a tie.
+    """
+    again = torch.zeros_like(tokens.mask)  # (batch, length): the word before is the same
+    again[:, 1:] = (tokens.ids[:, 1:] == tokens.ids[:, :-1]) & tokens.mask[:, 1:] & tokens.mask[:, :-1]
+    place = torch.arange(again.shape[1], device=again.device).expand_as(again)
+    first = place.masked_fill(again, 0).cummax(1).values  # (batch, length): where its row of equals begins
+    return changed.gather(1, first.unsqueeze(-1).expand_as(changed))
+
+
+def _asked(
+    model: AttentiveClassifier,
+    batch: Batch,
+    operator: Operator,
+    part: Part,
+    token: int,
+    tolerance: float,
+    internal_batch_size: int | None,
+    progress: Progress | None,
+) -> OneWord:
+    """Each changed text's logits, in the way that costs least."""
+    if part == "query":
+        return _query(model, batch, operator, token, internal_batch_size, progress)
+    if has_structure(model):
+        return _passage(model, batch, operator, token, tolerance, internal_batch_size, progress)
+    edits = Edits.each_word(batch.passage)
+    logits = predict(
+        model,
+        batch,
+        edits,
+        operator,
+        token=token,
+        internal_batch_size=internal_batch_size,
+        progress=progress,
+    )
+    return _gathered(batch.passage, _original(model, batch), logits)
 
 
 def has_structure(model: AttentiveClassifier) -> bool:

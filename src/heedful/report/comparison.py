@@ -8,11 +8,12 @@ two spreads): with fewer than two seeds there is no spread, and nothing is flagg
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from heedful.config import RunConfig
 from heedful.measure.statistics import Spread, between_seeds
 from heedful.store.run import runs_in
 
@@ -58,12 +59,12 @@ def _line(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def finished_runs(folder: Path, vectors: str | None) -> list[Finished]:
-    """The finished runs of a folder that were trained with these vectors, and the summaries they have."""
+def finished_runs(folder: Path, belongs: Callable[[RunConfig], bool]) -> list[Finished]:
+    """The finished runs of a folder that belong to the study, and the summaries they have."""
     found = []
     for run in runs_in(folder):
         config = run.config
-        if run.finished and config.vectors == vectors:
+        if run.finished and belongs(config):
             kept = {name: run.results.summary(name) for name in EXPERIMENTS}
             setting = (config.dataset, config.model.encoder, config.model.attention)
             found.append(Finished(setting, config.seed, {name: one for name, one in kept.items() if one}))
