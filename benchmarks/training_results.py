@@ -1,11 +1,12 @@
-"""Write docs/results/training.md: the test score of every finished run in a folder, beside the published one.
+"""Write docs/results/training.md: test scores of the finished runs in some folders, beside the published ones.
 
-python benchmarks/training_results.py RUNS > docs/results/training.md
+python benchmarks/training_results.py RUNS... > docs/results/training.md
 """
 
 from __future__ import annotations
 
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 from heedful.data.registry import CORPORA
@@ -14,47 +15,63 @@ from heedful.store.run import Run, runs_in
 HEAD = """# Training on real corpora
 
 Test scores of `heedful train NAME [--vectors glove6b_100d]` on the corpora of `HEEDFUL_DATA`, by encoder and attention,
-with and without word vectors. Written by `python benchmarks/training_results.py RUNS > docs/results/training.md`.
-The score is the paper's: F1 of the positive class (two labels) or accuracy. `paper` is Table 1 of Jain & Wallace 2019:
-a BiLSTM with additive attention and 300-dimensional vectors; ours have 100. agnews, snli and babi3 have only a part
-of their training data here.
+with and without word vectors. Written by `python benchmarks/training_results.py RUNS... > docs/results/training.md`.
+The score is the paper's: F1 of the positive class (two labels) or accuracy; mean over seeds, their number in brackets
+where there are several. `paper` is Table 1 of Jain & Wallace 2019: a BiLSTM with additive attention and vectors of 300
+dimensions; ours have 100. agnews, snli and babi3 have only a part of their training data here.
 
-| corpus | encoder | attention | vectors | seed | score | paper | best epoch of | minutes |
-|---|---|---|---|---|---|---|---|---|"""
+`drawn`, `zeros`: what words without a vector get (the default is the paper's text, N(0, 1); zeros are its code).
+`hidden` is the size of a state: 256 in the paper, 128 in its code for CNN and average. `epochs` is the best epoch and
+the last one, of the first run that the row has.
+
+| corpus | encoder | attention | hidden | vectors, drawn | vectors, zeros | no vectors | paper | epochs | minutes |
+|---|---|---|---|---|---|---|---|---|---|"""
+COLUMNS = ("normal", "zeros", "none")
+Setting = tuple[str, str, str, int]
 
 
-def row(run: Run) -> tuple[str, ...]:
-    config, scores, epochs = run.config, run.summary("performance"), run.training()
-    published = CORPORA[config.dataset].published if config.dataset in CORPORA else None
-    metric = "f1" if published and published.metric == "f1" else "accuracy"
+def score(run: Run) -> float:
+    published = CORPORA[run.config.dataset].published if run.config.dataset in CORPORA else None
+    return float(run.summary("performance")["f1" if published and published.metric == "f1" else "accuracy"])
+
+
+def setting(run: Run) -> Setting:
+    model = run.config.model
+    return run.config.dataset, model.encoder, model.attention, model.hidden_dim
+
+
+def cell(runs: list[Run]) -> str:
+    if not runs:
+        return "-"
+    several = f" ({len(runs)})" if len(runs) > 1 else ""
+    return f"{sum(map(score, runs)) / len(runs):.3f}{several}"
+
+
+def line(where: Setting, runs: list[Run]) -> str:
+    kinds: dict[str, list[Run]] = defaultdict(list)
+    for run in runs:
+        kinds[run.config.training.missing_vectors if run.config.vectors else "none"].append(run)
+    published = CORPORA[where[0]].published if where[0] in CORPORA else None
+    epochs = next(kinds[kind] for kind in COLUMNS if kinds[kind])[0].training()
     best = max(epoch["epoch"] for epoch in epochs if epoch["best"])
-    minutes = sum(epoch["seconds"] for epoch in epochs) / 60
-    return (
-        *(
-            config.dataset,
-            config.model.encoder,
-            config.model.attention,
-            config.vectors or "-",
-            str(config.seed),
-        ),
-        *(
-            f"{scores[metric]:.3f}",
-            f"{published.score:.2f}" if published else "-",
-            f"{best} of {len(epochs)}",
-        ),
-        f"{minutes:.1f}",
-    )
+    cells = [
+        *map(str, where),
+        *(cell(kinds[kind]) for kind in COLUMNS),
+        f"{published.score:.2f}" if published else "-",
+        f"{best} of {len(epochs)}",
+        f"{sum(epoch['seconds'] for epoch in epochs) / 60:.1f}",
+    ]
+    return "| " + " | ".join(cells) + " |"
 
 
 def main() -> None:
-    runs = [run for folder in sys.argv[1:] for run in runs_in(Path(folder)) if run.finished]
-    print(HEAD)
+    grouped = defaultdict(list)
+    for run in (run for folder in sys.argv[1:] for run in runs_in(Path(folder)) if run.finished):
+        grouped[setting(run)].append(run)
     order = list(CORPORA)
-    rows = sorted(
-        (row(run) for run in runs), key=lambda r: (order.index(r[0]) if r[0] in order else 99, r[1:5])
-    )
-    for cells in rows:
-        print("| " + " | ".join(cells) + " |")
+    print(HEAD)
+    for where in sorted(grouped, key=lambda w: (order.index(w[0]) if w[0] in order else 99, *w[1:])):
+        print(line(where, sorted(grouped[where], key=lambda run: run.config.seed)))
 
 
 if __name__ == "__main__":

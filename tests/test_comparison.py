@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from heedful.measure.statistics import between_seeds
-from heedful.report.comparison import Finished, by_setting, difference, reproduced, tables
+from heedful.report.comparison import Finished, by_setting, difference, reproduced, same_order, tables
 
 SETTING = ("sst", "bilstm", "additive")
 STUDY: dict[str, Any] = {
@@ -89,3 +89,19 @@ def test_markdown_has_one_line_for_each_row_and_escapes_bars() -> None:
     text = tables(RUNS, STUDY)[0].markdown()
     assert text.count("\n|") == 3
     assert "## Test scores" in text
+
+
+def test_the_order_of_encoders() -> None:
+    average = ("sst", "average", "additive")
+    study = STUDY | {
+        "tau": [
+            *STUDY["tau"],
+            *({**row, "encoder": "average", "mean": 0.5} for row in STUDY["tau"] if row["source"] == "paper"),
+        ]
+    }
+    higher = by_setting([*RUNS, finished(0, (0.6, 0.05), average)], study)
+    assert same_order(higher, study) == (
+        1,
+        2,
+    )  # class 0 as published, class 1 not; nothing else was published
+    assert same_order(by_setting(RUNS, study), study) == (0, 0)

@@ -89,12 +89,13 @@ class Study(Config):
     ) -> RunConfig:
         """One run of the study; `vectors` in place of the study's own."""
         here = self.on.get(dataset, OnDataset())
-        size = {"hidden_dim": n for name, n in self.sizes.items() if name == encoder}
+        sizes: dict[str, int] = {**self.sizes}
+        hidden_dim = sizes.get(encoder, self.model.get("hidden_dim"))
         chosen = {"encoder": encoder, "attention": attention}
         return configure(
             dataset,
             data=self.data,
-            model={**self.model, **size, **here.model, **chosen},
+            model={**self.model, "hidden_dim": hidden_dim, **here.model, **chosen},
             training={**self.training, **here.training},
             vectors=(vectors or self.vectors) if here.vectors else None,
             seed=seed,

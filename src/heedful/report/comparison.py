@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,9 @@ def finished_runs(folder: Path, belongs: Callable[[RunConfig], bool]) -> list[Fi
 
 def page(name: str, runs: Sequence[Finished], study: Mapping[str, Any], notes: str = "") -> str:
     """The whole comparison as Markdown."""
-    near, known = reproduced(by_setting(runs, study), study)
+    grouped = by_setting(runs, study)
+    near, known = reproduced(grouped, study)
+    same, pairs = same_order(grouped, study)
     lines = [
         f"# {study['title']}",
         "",
@@ -83,6 +86,9 @@ def page(name: str, runs: Sequence[Finished], study: Mapping[str, Any], notes: s
         "",
         f"**{near} of {known}** mean correlations that were published are within {CLOSE} of either published set"
         + (f" ({near / known:.0%})." if known else "."),
+        "",
+        f"Which of two encoders has the higher τ_g or τ_loo, on one dataset with one attention, is as published in "
+        f"**{same} of {pairs}** comparisons.",
         "",
         notes,
     ]
@@ -203,6 +209,24 @@ def reproduced(grouped: Mapping[Setting, list[Finished]], study: Mapping[str, An
         if (nearest := nearest_of(ours.mean, theirs)) is not None
     ]
     return sum(near), len(near)
+
+
+def same_order(grouped: Mapping[Setting, list[Finished]], study: Mapping[str, Any]) -> tuple[int, int]:
+    """(pairs of encoders in the order of either published set, pairs whose order was published).
+
+    By mean tau_g and tau_loo, for each dataset, attention and class.
+    """
+    found: dict[tuple[str, ...], dict[str, tuple[float, list[Mapping[str, Any] | None]]]] = {}
+    for (dataset, encoder, attention), measure, label, ours, _, _, theirs in cells(grouped, study):
+        if measure != "ceiling":
+            found.setdefault((dataset, attention, measure, label), {})[encoder] = ours.mean, theirs
+    same = known = 0
+    for encoders in found.values():
+        for (ours_a, theirs_a), (ours_b, theirs_b) in combinations(encoders.values(), 2):
+            both = [(a["mean"], b["mean"]) for a, b in zip(theirs_a, theirs_b, strict=True) if a and b]
+            known += bool(both)
+            same += any((ours_a - ours_b) * (a - b) > 0 for a, b in both)
+    return same, known
 
 
 def counterfactuals(grouped: Mapping[Setting, list[Finished]]) -> Table:
