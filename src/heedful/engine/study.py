@@ -89,7 +89,7 @@ class Study(Config):
     ) -> RunConfig:
         """One run of the study; `vectors` in place of the study's own."""
         here = self.on.get(dataset, OnDataset())
-        sizes: dict[str, int] = {**self.sizes}
+        sizes = {str(name): size for name, size in self.sizes.items()}
         hidden_dim = sizes.get(encoder, self.model.get("hidden_dim"))
         chosen = {"encoder": encoder, "attention": attention}
         return configure(
