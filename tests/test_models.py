@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from heedful.config import AttentionName, EncoderName
+from heedful.config import AttentionName, EncoderName, ModelConfig
+from heedful.models import build
 from heedful.models.attention import Additive, Dot, General, masked_softmax
 from heedful.models.classifier import probabilities, score
 from heedful.models.encoders import CNN, Average, BiLSTM
@@ -94,10 +95,10 @@ def test_cnn_and_average_by_their_definition() -> None:
     torch.manual_seed(0)
     texts = tokens([4])
     x = torch.randn(1, 6, 3, dtype=torch.float64)
-    average = Average(3, 4).double()
-    torch.testing.assert_close(
-        average(x, texts.present)[0, 2], (average.linear.weight @ x[0, 2] + average.linear.bias).relu()
-    )
+    for average, activation in ((Average(3, 4), torch.relu), (Average(3, 4, "tanh"), torch.tanh)):
+        average.double()
+        expected = activation(average.linear.weight @ x[0, 2] + average.linear.bias)
+        torch.testing.assert_close(average(x, texts.present)[0, 2], expected)
     cnn = CNN(3, 8).double()
     h = cnn(x, texts.present)
     padded = torch.cat([torch.zeros(3, 3), x[0], torch.zeros(3, 3)]).double()  # three zero words on each side
@@ -155,3 +156,13 @@ def test_the_same_seed_builds_the_same_model_and_leaves_the_generator_alone() ->
     for a, b in zip(one.parameters(), two.parameters(), strict=True):
         assert torch.equal(a, b)
     assert not torch.equal(one.embedding.weight, other.embedding.weight)
+
+
+def test_a_later_setting_leaves_the_names_of_runs() -> None:
+    """`activation` came after the first runs: where it is the default, nothing that is hashed changes."""
+    assert "activation" not in ModelConfig(encoder="average").model_dump(mode="json")
+    tanh = ModelConfig(encoder="average", activation="tanh", embedding_dim=6, hidden_dim=8)
+    assert tanh.model_dump(mode="json")["activation"] == "tanh"
+    encoder = build(tanh, 9, 2, has_query=True).query_encoder
+    assert isinstance(encoder, Average)
+    assert encoder.activation is torch.tanh

@@ -64,6 +64,13 @@ def test_every_kind_of_model_equals_plain_deletion(
         torch.testing.assert_close(of_query.changed, query, atol=1e-11, rtol=0)
 
 
+@pytest.mark.parametrize("task", ["binary", "nli"])
+def test_an_average_with_tanh_equals_plain_deletion(task: zoo.TaskName) -> None:
+    model, batch = zoo.network("average", "dot", task, activation="tanh"), zoo.batch([5, 1, 9], task)
+    found = change_each_word(model, batch, "delete")
+    torch.testing.assert_close(found.changed, plainly(model, batch)[0], atol=1e-11, rtol=0)
+
+
 @given(
     encoder=st.sampled_from(["bilstm", "cnn", "average"]),
     attention=st.sampled_from(zoo.ATTENTION_NAMES),

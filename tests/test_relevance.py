@@ -147,7 +147,14 @@ def test_the_equations_of_arras_et_al(task: TaskName) -> None:
 @pytest.mark.parametrize(("encoder", "attention", "task"), KINDS)
 def test_conservation(encoder: EncoderName, attention: AttentionName, task: TaskName) -> None:
     """What arrives at words and what biases, epsilon and markers keep is the logit, to the last digit."""
-    model, texts = network(encoder, attention, task), batch(LENGTHS, task)
+    check_conservation(network(encoder, attention, task), batch(LENGTHS, task))
+
+
+def test_conservation_through_tanh() -> None:
+    check_conservation(network("average", activation="tanh"), batch(LENGTHS))
+
+
+def check_conservation(model: AttentiveClassifier, texts: Batch) -> None:
     assert texts.labels is not None
     f = model(texts).score(texts.labels).detach()
     scores = lrp(model, texts, texts.labels)

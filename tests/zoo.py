@@ -27,8 +27,11 @@ def network(
     attention: AttentionName = "additive",
     task: TaskName = "binary",
     seed: int = 0,
+    activation: Literal["relu", "tanh"] = "relu",
 ) -> AttentiveClassifier:
-    config = ModelConfig(encoder=encoder, attention=attention, embedding_dim=6, hidden_dim=8)
+    config = ModelConfig(
+        encoder=encoder, attention=attention, embedding_dim=6, hidden_dim=8, activation=activation
+    )
     has_query = task in ("qa", "nli")
     return build(config, N_WORDS, N_LABELS[task], has_query, seed).double().eval()
 

@@ -64,6 +64,8 @@ class ModelConfig(Config):
     attention: AttentionName = "additive"
     embedding_dim: int = Field(default=300, ge=1)
     hidden_dim: int = Field(default=256, ge=4, multiple_of=4)
+    # Of the average encoder. A setting that came later is written only where it differs: runs keep their names.
+    activation: Literal["relu", "tanh"] = Field(default="relu", exclude_if=lambda value: value == "relu")
 
 
 class TrainingConfig(Config):

@@ -76,7 +76,7 @@ class Study(Config):
     vectors: str | None = None
     data: dict[str, Any] = Field(default_factory=dict)  # how files of one's own are to be read (DataOptions)
     model: dict[str, Any] = Field(default_factory=dict)  # settings that differ from those of the corpus
-    sizes: dict[EncoderName, int] = Field(default_factory=dict)  # hidden_dim of an encoder
+    by_encoder: dict[EncoderName, dict[str, Any]] = Field(default_factory=dict)  # and those of one encoder
     training: dict[str, Any] = Field(default_factory=dict)
     on: dict[str, OnDataset] = Field(default_factory=dict)  # and those that differ on one dataset
     published: str | None = None  # the study whose published numbers are also this one's
@@ -89,13 +89,12 @@ class Study(Config):
     ) -> RunConfig:
         """One run of the study; `vectors` in place of the study's own."""
         here = self.on.get(dataset, OnDataset())
-        sizes = {str(name): size for name, size in self.sizes.items()}
-        hidden_dim = sizes.get(encoder, self.model.get("hidden_dim"))
+        by_encoder = {str(name): settings for name, settings in self.by_encoder.items()}
         chosen = {"encoder": encoder, "attention": attention}
         return configure(
             dataset,
             data=self.data,
-            model={**self.model, "hidden_dim": hidden_dim, **here.model, **chosen},
+            model={**self.model, **by_encoder.get(encoder, {}), **here.model, **chosen},
             training={**self.training, **here.training},
             vectors=(vectors or self.vectors) if here.vectors else None,
             seed=seed,

@@ -19,7 +19,7 @@ from heedful.models.encoders import CNN, Average, Block, Transformer, positions
 
 def average(rule: Rule, name: str, encoder: Average, x: Tensor, present: Tensor) -> Layer:
     z, back = linear_words(rule, name, x, encoder.linear.weight, encoder.linear.bias)
-    return z.relu(), back
+    return encoder.activation(z), back
 
 
 def cnn(rule: Rule, name: str, encoder: CNN, x: Tensor, present: Tensor) -> Layer:

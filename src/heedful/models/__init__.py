@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 
@@ -34,6 +35,9 @@ def build(
         raise one_of("encoder", config.encoder, list(ENCODERS))
     if config.attention not in ATTENTIONS:
         raise one_of("attention", config.attention, list(ATTENTIONS))
+    encoder = ENCODERS[config.encoder]
+    if config.encoder == "average":
+        encoder = partial(Average, activation=config.activation)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return AttentiveClassifier(
@@ -41,7 +45,7 @@ def build(
             dim=config.embedding_dim,
             hidden=config.hidden_dim,
             n_labels=n_labels,
-            encoder=ENCODERS[config.encoder],
+            encoder=encoder,
             attention=ATTENTIONS[config.attention],
             has_query=has_query,
         )

@@ -8,7 +8,7 @@ text is the query (question or hypothesis) of another (Jain & Wallace 2019, sect
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -101,14 +101,15 @@ class CNN(Encoder):
 
 
 class Average(Encoder):
-    """h_t = ReLU(W x_t + b): each state knows its own word only (footnote 4 of the paper)."""
+    """h_t = ReLU(W x_t + b): each state knows its own word only (footnote 4 of the paper; tanh in its code)."""
 
-    def __init__(self, dim: int, hidden: int) -> None:
+    def __init__(self, dim: int, hidden: int, activation: Literal["relu", "tanh"] = "relu") -> None:
         super().__init__()
         self.linear = nn.Linear(dim, hidden)
+        self.activation = torch.tanh if activation == "tanh" else torch.relu
 
     def forward(self, x: Tensor, present: Tensor) -> Tensor:
-        return F.relu(self.linear(x))
+        return self.activation(self.linear(x))
 
 
 class Transformer(Encoder):
