@@ -1,12 +1,16 @@
-"""`heedful serve` under load: 500 runs of 4,000 instances, 50 clients at once, a real server on loopback.
+"""`heedful serve`, a real server on loopback: under load, and as a playground.
 
-Prints the median and the 99th percentile for the overview and for instance pages; fails on any error.
+Load: 500 runs of 4,000 instances, 50 clients at once, on the overview and on instance pages. Playground: a small
+model of the built-in corpus and one person, who types sentences, moves attention and asks for the adversary. Prints
+medians and 99th percentiles; fails on any error.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import math
+import os
 import shutil
 import signal
 import socket
@@ -14,7 +18,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -24,6 +31,7 @@ import pyarrow.parquet as pq
 RUNS, INSTANCES, CLIENTS, REQUESTS, SECONDS = 500, 4000, 50, 6, 60.0
 PAIRS = ("attention/gradient_x_input", "attention/omission", "gradient_x_input/omission", "attention/random")
 WORDS = 20
+SENTENCES = 100  # typed into the playground
 
 
 def write_store(folder: Path, runs: int = RUNS, instances: int = INSTANCES) -> list[str]:
@@ -46,6 +54,7 @@ def write_store(folder: Path, runs: int = RUNS, instances: int = INSTANCES) -> l
         "adversarial": pa.table(
             base
             | {"jsd": rng.uniform(0, np.log(2), instances), "attention": attention, "adversarial": attention}
+            | {"ceiling": np.full(instances, np.log(2)), "exact": np.ones(instances, dtype=bool)}
         ),
     }
     text = pa.array([" ".join(f"word{j}" for j in range(WORDS))] * instances)
@@ -82,14 +91,15 @@ def write_store(folder: Path, runs: int = RUNS, instances: int = INSTANCES) -> l
             "data": {"fingerprint": dataset},
         }
         (folder / name / "config.json").write_text(json.dumps(info))
-        means = {"overall": {"mean": float(rng.random())}}
+        means = {"overall": {"mean": float(rng.random()), "q50": float(rng.random()), "mean_of_ceiling": 0.7}}
         summaries = {
             "performance": {"accuracy": float(rng.random())},
             "permutation": means,
             "adversarial": means,
         }
         summaries["correlation"] = {
-            pair: {"overall": {"tau": {"mean": float(rng.random())}}} for pair in PAIRS
+            pair: {"overall": {"tau": {"mean": float(rng.random()), "n": instances, "undefined": 0}}}
+            for pair in PAIRS
         }
         for experiment, summary in summaries.items():
             (folder / name / "results" / f"{experiment}.summary.json").write_text(json.dumps(summary))
@@ -121,16 +131,20 @@ def free_port() -> int:
         return port
 
 
-async def get(port: int, address: str) -> tuple[int, float]:
-    """Status and seconds of one request, on a connection of its own."""
+async def get(port: int, address: str, body: dict[str, Any] | None = None) -> tuple[int, float, bytes]:
+    """Status, seconds and answer of one request, on a connection of its own; with a body it is a POST."""
     began = time.perf_counter()
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(f"GET {address} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode())
-    body = await reader.read()
+    sent = b"" if body is None else json.dumps(body).encode()
+    method = "GET" if body is None else "POST"
+    head = f"{method} {address} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {len(sent)}\r\n\r\n"
+    writer.write(head.encode() + sent)
+    answer = await reader.read()
     writer.close()
     while chunk := await reader.read():
-        body += chunk
-    return int(body.split(b" ", 2)[1]), time.perf_counter() - began
+        answer += chunk
+    return int(answer.split(b" ", 2)[1]), time.perf_counter() - began, answer.partition(b"\r\n\r\n")[2]
 
 
 async def load(port: int, addresses: list[str]) -> list[float]:
@@ -142,7 +156,7 @@ async def load(port: int, addresses: list[str]) -> list[float]:
         for i in range(REQUESTS):
             if time.perf_counter() > deadline:
                 return
-            status, seconds = await get(port, addresses[(number * REQUESTS + i) % len(addresses)])
+            status, seconds, _ = await get(port, addresses[(number * REQUESTS + i) % len(addresses)])
             if status != 200:
                 raise RuntimeError(f"status {status}")
             taken.append(seconds)
@@ -151,24 +165,13 @@ async def load(port: int, addresses: list[str]) -> list[float]:
     return taken
 
 
-def main() -> None:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the server and the store are removed
-    folder = Path(tempfile.mkdtemp(prefix="heedful-web-"))
-    server = None
+@contextmanager
+def served(runs: Path) -> Iterator[tuple[int, int, float]]:
+    """A server of its own process: its port, its process, and the seconds until it answered."""
+    port, began = free_port(), time.perf_counter()
+    command = [sys.executable, "-c", "from heedful.cli import main; main()", "serve"]
+    server = subprocess.Popen([*command, "--runs", str(runs), "--port", str(port)], stdout=subprocess.DEVNULL)
     try:
-        names = write_store(folder)
-        port, began = free_port(), time.perf_counter()
-        command = [
-            sys.executable,
-            "-c",
-            "from heedful.cli import main; main()",
-            "serve",
-            "--runs",
-            str(folder),
-            "--port",
-            str(port),
-        ]
-        server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         while True:
             try:
                 asyncio.run(get(port, "/static/icon.svg"))
@@ -177,8 +180,34 @@ def main() -> None:
                 if server.poll() is not None or time.perf_counter() - began > 60:
                     raise RuntimeError("heedful serve did not start") from None
                 time.sleep(0.02)
-        print(f"serve: started with {RUNS} runs in {time.perf_counter() - began:.2f} s")
-        _, first = asyncio.run(get(port, "/"))
+        yield port, server.pid, time.perf_counter() - began
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+def cpu_seconds(pid: int) -> float:
+    """What a process has used of its cores so far; nan where the system does not tell (/proc)."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return math.nan
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def told(title: str, taken: Sequence[float], more: str = "") -> None:
+    ms = np.array(taken) * 1000
+    print(
+        f"{title}: median {np.median(ms):.0f} ms, 99th percentile {np.quantile(ms, 0.99):.0f} ms{more}",
+        flush=True,
+    )
+
+
+def under_load(folder: Path) -> None:
+    names = write_store(folder)
+    with served(folder) as (port, pid, started):
+        print(f"serve: started with {RUNS} runs in {started:.2f} s ({cpu_seconds(pid):.2f} s of processor)")
+        _, first, _ = asyncio.run(get(port, "/"))
         print(f"serve: first overview of {RUNS} runs x {INSTANCES:,} instances: {first * 1000:.0f} ms")
         overview = [
             "/",
@@ -189,18 +218,76 @@ def main() -> None:
         ]
         instance = [f"/runs/{quote(name)}/examples/{7 * i % INSTANCES}" for i, name in enumerate(names)]
         for title, addresses in (("overview", overview), ("instance", instance)):
-            taken = np.array(asyncio.run(load(port, addresses))) * 1000
-            rate = len(taken) / max(taken.sum() / 1000 / CLIENTS, 1e-9)
-            print(
-                f"serve: {title}: {len(taken)} requests of {CLIENTS} clients, no error, "
-                f"median {np.median(taken):.0f} ms, 99th percentile {np.quantile(taken, 0.99):.0f} ms, "
-                f"{rate:.0f} a second"
+            taken = asyncio.run(load(port, addresses))
+            rate = len(taken) / max(sum(taken) / CLIENTS, 1e-9)
+            told(
+                f"serve: {title}: {len(taken)} requests of {CLIENTS} clients, no error",
+                taken,
+                f", {rate:.0f} a second",
             )
-    finally:
-        if server is not None:
-            server.terminate()
-            server.wait(10)
-        shutil.rmtree(folder, ignore_errors=True)
+
+
+def playground(folder: Path) -> None:
+    """Sentences that the server has not seen: every one is read, predicted and explained by every quick method."""
+    from heedful import api
+    from heedful.data import corpora
+    from heedful.engine.progress import Progress
+
+    run = api.train(
+        "planted-single",
+        runs=folder,
+        embedding_dim=50,
+        hidden_dim=64,
+        epochs=1,
+        progress=Progress(quiet=True),
+    )
+    texts = [example.passage.text for example in corpora.load("planted-single")["test"][: SENTENCES + 1]]
+    address = f"/runs/{quote(run.name)}"
+
+    with served(folder) as (port, pid, _):
+
+        def ask(path: str, **body: Any) -> tuple[float, dict[str, Any]]:
+            status, seconds, answer = asyncio.run(get(port, f"{address}/{path}", body))
+            if status != 200:
+                raise RuntimeError(f"status {status}: {answer[:200]!r}")
+            return seconds, json.loads(answer)
+
+        first, _ = ask("playground?format=json", text=texts[0])
+        print(f"playground: first sentence, with the model and torch to load: {first:.1f} s")
+        taken: dict[str, list[float]] = {
+            "prediction and all explanations": [],
+            "edited attention": [],
+            "adversary": [],
+        }
+        used = dict.fromkeys(taken, 0.0)
+        for text in texts[1:]:
+            for title in taken:
+                before = cpu_seconds(pid)
+                if title.startswith("prediction"):
+                    seconds, seen = ask("playground?format=json", text=text)
+                elif title.startswith("edited"):
+                    weights = seen["attention"][1:] + seen["attention"][:1]
+                    seconds, _ = ask("decode", text=text, weights=weights)
+                else:
+                    seconds, _ = ask("adversary", text=text)
+                taken[title].append(seconds)
+                used[title] += cpu_seconds(pid) - before
+        for title, seconds_taken in taken.items():
+            told(
+                f"playground: {title}",
+                seconds_taken,
+                f" ({used[title] / SENTENCES * 1000:.0f} ms of processor, mean)",
+            )
+
+
+def main() -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the server and the store are removed
+    for part in (playground, under_load):
+        folder = Path(tempfile.mkdtemp(prefix="heedful-web-"))
+        try:
+            part(folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import itertools
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -86,9 +87,7 @@ def epsilon_max_jsd(alpha: np.ndarray, s: np.ndarray, bias: float, y: float) -> 
     return best
 
 
-def one_text(
-    w: dict[str, torch.Tensor], ids: list[int], rng: np.random.Generator
-) -> dict[str, tuple[float, float] | float]:
+def one_text(w: dict[str, torch.Tensor], ids: list[int], rng: np.random.Generator) -> dict[str, Any]:
     tokens = torch.tensor([[START, *ids, END]])
     x = w["embedding.weight"][tokens].clone().requires_grad_(True)
     h = encode(w, x)
@@ -101,9 +100,9 @@ def one_text(
         n = len(ids)
         if n > 1:
             without = torch.stack([torch.cat([tokens[0, : t + 1], tokens[0, t + 2 :]]) for t in range(n)])
-            without, which = without.unique(dim=0, return_inverse=True)  # equal texts have one answer
-            states = encode(w, w["embedding.weight"][without])
-            loo = (predict(w, states, attend(w, states)) - y).abs()[which].numpy()
+            different, which = np.unique(without, axis=0, return_inverse=True)  # equal texts have one answer
+            states = encode(w, w["embedding.weight"][torch.from_numpy(different)])
+            loo = (predict(w, states, attend(w, states)) - y).abs().numpy()[which]
         else:
             loo = np.zeros(1)
         a, h = alpha[0].numpy(), h.detach()

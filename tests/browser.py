@@ -84,6 +84,7 @@ def opened(
     context = browser.new_context(
         viewport={"width": width, "height": height}, color_scheme=scheme, offline=offline
     )
+    context.set_default_timeout(120_000)  # a busy machine is not a failure
     page = context.new_page()
     seen = Opened(page)
     page.on(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -13,12 +14,13 @@ import heedful
 from faults import digests
 from heedful.cli import app
 from heedful.data.planted import generate
-from heedful.engine.carry_out import carry_out, train_one
+from heedful.engine.carry_out import carry_out, train_one, work
 from heedful.engine.configure import configure
 from heedful.engine.estimate import estimate
 from heedful.engine.place import Place
 from heedful.engine.plan import Plan, ask, plan
 from heedful.engine.progress import Progress
+from heedful.engine.schedule import Schedule
 from heedful.errors import Mistake
 from heedful.store.run import Run
 
@@ -127,7 +129,11 @@ def test_an_estimate_reads_what_was_measured(trained: tuple[Plan, Place]) -> Non
     assert found.forward_passes > 0
     assert found.seconds > 0
     assert found.memory > 2 * 4e8
-    assert "time left: about" in found.describe()
+    said = found.describe()
+    assert "each run: train ─► correlation (6 test texts) ─► its summary\n" in said
+    assert "─► permutation (6 test texts) ─► its summary\n" in said
+    assert "time left: about" in said
+    assert estimate(larger, place, cores=1000).seconds == found.chain  # a run is not faster than its tasks
     done = estimate(made, place, cores=2)
     assert (done.left, done.forward_passes, done.seconds) == ({}, 0, 0.0)
 
@@ -164,6 +170,27 @@ def test_the_command_run(trained: tuple[Plan, Place]) -> None:
         bad = CliRunner().invoke(app, ["run", "permutation", "--model", folder, *wrong])
         assert isinstance(bad.exception, Mistake)
         assert said in str(bad.exception)
+
+
+def test_what_dead_workers_left_is_gone_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not only when the next command begins."""
+    made = small(reviews(tmp_path / "reviews.csv", 60), seeds=1)
+    left = tmp_path / "runs" / f".{made.of('train')[0].run}.12345678.part"
+
+    def leaves_something(schedule: Schedule, *given: Any) -> None:
+        left.mkdir()
+        work(schedule, *given)
+        assert left.exists()
+
+    monkeypatch.setattr("heedful.engine.carry_out.work", leaves_something)
+    assert carry_out(made, Place(tmp_path / "runs"), QUIET, "here", cores=1).complete
+    assert not left.exists()
+
+
+def test_a_corpus_too_small_to_have_dev_texts(tmp_path: Path) -> None:
+    (config, *_) = (task.config for task in small(reviews(tmp_path / "reviews.csv", 3)).of("train"))
+    with pytest.raises(Mistake, match=r"reviews\.csv has no dev texts|has no dev texts \(.*reviews\.csv\)"):
+        train_one(config, Place(tmp_path / "runs"), QUIET)
 
 
 def test_changed_data_are_refused(tmp_path: Path) -> None:

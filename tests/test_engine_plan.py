@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,6 +59,23 @@ def test_keys_change_with_what_decides_and_only_then(tmp_path: Path) -> None:
     assert keys(configure(csv_file(tmp_path / "moved" / "a.csv"))) == first  # the same file elsewhere
     csv_file(tmp_path / "a.csv", "bad")
     assert keys(configure(file))[0] != first[0]
+
+
+def test_keys_are_the_same_in_every_process_and_stay(tmp_path: Path) -> None:
+    """Results are found by key, for years: if this fails, what people have computed is computed again."""
+    made = list(plan([configure("planted")], [ask("permutation")]).tasks)
+    assert made[:2] == ["bd8b00ed09153beadd15", "bf90ee407db644914c78"]
+    file = csv_file(tmp_path / "a.csv")
+    code = (
+        "import sys; from heedful.engine.configure import configure; from heedful.engine.plan import ask, plan\n"
+        "print(*plan([configure(sys.argv[1])], [ask('permutation')]).tasks)"
+    )
+    other = {**os.environ, "PYTHONHASHSEED": "3", "LC_ALL": "C", "TZ": "Asia/Tokyo", "OMP_NUM_THREADS": "7"}
+    os.utime(file, (0, 0))
+    done = subprocess.run(
+        [sys.executable, "-c", code, file], cwd=tmp_path, env=other, capture_output=True, text=True
+    )
+    assert done.stdout.split() == keys(configure(file)), done.stderr
 
 
 def test_a_file_of_dev_rows_and_vectors_decide_too(tmp_path: Path) -> None:
@@ -155,6 +175,7 @@ def test_the_command_that_does_one_task_alone(tmp_path: Path) -> None:
     [
         read_study("jain-wallace").config("snli", "average", "dot", 2, "glove"),
         configure("own.csv", data={"text_column": "a b", "labels": ["no", "yes"], "dev_fraction": 0.3}),
+        configure("own.csv", data={"text_column": "1", "label_column": "null", "header": False}),
         configure(
             "planted", training={"class_weights": False, "metric": "accuracy"}, model={"hidden_dim": 8}
         ),

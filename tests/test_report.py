@@ -6,7 +6,9 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,13 +17,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.config import RunConfig
+from heedful.attribution import Part
 from heedful.errors import Mistake
+from heedful.explanation import Explanation
 from heedful.report import assets, export, findings, instances, sample
-from heedful.report.describe import commands, train_command, warning
+from heedful.report.describe import commands, warning
 from heedful.report.examples import choose
 from heedful.report.findings import Illustrated
 from heedful.report.judge import judged
+from heedful.report.naming import STEPS, check_says
 from heedful.report.page import figures, page
 from heedful.report.published import published_tables, published_tau
 from heedful.store.checks import write_signed
@@ -232,16 +236,13 @@ def test_a_model_that_does_not_predict_is_called_so(subject: Illustrated) -> Non
 
 
 def test_the_commands_make_the_run_again(subject: Illustrated) -> None:
-    config = RunConfig.parse(
-        {"dataset": "my file.csv", "data": {"text_column": "a b"}, "training": {"epochs": 3}, "seed": 2},
-        "test",
-    )
-    assert train_command(config) == (
-        "heedful train 'my file.csv' --encoder bilstm --attention additive --seed 2 --epochs 3 --text-column 'a b'"
-    )
     asked = {name: {"split": "test"} for name in ("correlation", "permutation")}
     asked["adversarial"] = {"split": "test", "limit": 9, "options": {"epsilon": 0.02, "method": "exact"}}  # type: ignore[dict-item]
     lines = commands(replace(subject.findings, asked=asked), "").splitlines()
+    assert lines[0].startswith("heedful train ")
+    assert "--runs" not in lines[0]
+    elsewhere = commands(replace(subject.findings, path="other place/run"), "")
+    assert "--runs 'other place'" in elsewhere.splitlines()[0]
     assert lines[1:] == [
         "heedful run correlation permutation --model runs/run --split test",
         "heedful run adversarial --model runs/run --split test --limit 9 --set epsilon=0.02",
@@ -278,3 +279,42 @@ def test_a_page_is_written_whole_and_only_as_html(html: str, tmp_path: Path) -> 
     assert (tmp_path / "new" / "report.html").read_text(encoding="utf-8") == html
     with pytest.raises(Mistake, match=r"ends in \.html"):
         export.write_page(html, tmp_path / "report.pdf")
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_the_outline_skips_no_level(subject: Illustrated, html: str, several: bool) -> None:
+    """One h1; every other heading is at most one level below the one before it: as screen readers expect."""
+    made = page([subject, illustrated(name="other")]) if several else html
+    levels = [int(tag[1]) for tag, _ in Elements(made).tags if re.fullmatch(r"h[1-6]", tag)]
+    assert levels.count(1) == 1
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    chapters = [int(tag[1]) for tag, a in Elements(made).tags if a.get("class") == "chapter"]
+    assert set(chapters) == ({3} if several else {2})
+    assert levels.count(2) == (2 if several else len(chapters))
+
+
+def test_a_failed_check_says_what_can_be_done_on_a_page(subject: Illustrated) -> None:
+    """There is no --n-steps here: the steps were raised already, and the reader is told what is left."""
+    a = subject.chosen[0].attribution("integrated_gradients")
+    assert a.check is not None
+    told = check_says(replace(a, options=STEPS))
+    assert told == "✗ after 400 steps 50% of the change is still missing: read these scores with care"
+    assert "n-steps" in check_says(a)  # asked without them, as `heedful explain` does
+    passed = replace(a, options=STEPS, check=replace(a.check, ok=True))
+    assert check_says(passed).startswith("✓")
+    assert check_says(replace(a, check=None)) == ""
+
+
+def test_a_low_tau_with_the_same_strongest_word_is_explained(subject: Illustrated) -> None:
+    """As a reader would object: "these two agree!"."""
+    place = next(i for i, choice in enumerate(subject.choices) if choice.title == "Attention disagrees")
+    explained = subject.chosen[place]
+    attention = explained.attribution("attention")
+    same: dict[Part, Any] = {"passage": -attention.scores["passage"]}
+    both = [replace(a, scores=same) if a.method == "gradient_x_input" else a for a in explained.attributions]
+    chosen = list(subject.chosen)
+    chosen[place] = replace(explained, attributions=tuple(both))
+    word = explained.passage.surface(int(attention.scores["passage"].argmax()))
+    made = page([replace(subject, chosen=Explanation(tuple(chosen)))])
+    assert f"Both put “{word}” first" in Elements(made).text

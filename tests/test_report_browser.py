@@ -68,6 +68,22 @@ def test_clicking_a_bar_or_a_point_filters_the_instances(chromium: Browser, repo
         assert seen.complaints == []
 
 
+def test_every_figure_can_be_saved(chromium: Browser, report: Path) -> None:
+    with opened(chromium, report, ready=READY) as seen:
+        names = list(figures(illustrated()))
+        for name in names:
+            with seen.page.expect_download() as saved:
+                seen.page.locator(f"figure[data-figure={name}] button[data-as=svg]").click()
+            assert saved.value.suggested_filename == f"{name}.svg"
+            drawing = saved.value.path().read_text(encoding="utf-8")
+            assert drawing.startswith("<svg")
+            assert "var(--" not in drawing
+        with seen.page.expect_download() as saved:
+            seen.page.locator(f"figure[data-figure={names[0]}] button[data-as=png]").click()
+        assert saved.value.path().read_bytes().startswith(b"\x89PNG")
+        assert seen.complaints == []
+
+
 def test_the_filter_works_by_keyboard_and_tells_screen_readers(chromium: Browser, report: Path) -> None:
     with opened(chromium, report, ready=READY) as seen:
         seen.page.focus("select[name=outcome]")

@@ -82,12 +82,27 @@ def test_a_full_disk_is_said(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_links_are_replaced_at_once(tmp_path: Path) -> None:
+def test_weights_are_a_file_like_any_other(tmp_path: Path) -> None:
+    """Others who share the folder can read them, and nothing else is left in it."""
+    write_arrays(tmp_path / "w", {"w": np.ones(3)}, {})
+    write_json(tmp_path / "j", {})
+    assert (tmp_path / "w").stat().st_mode == (tmp_path / "j").stat().st_mode
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["j", "w"]
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_links_are_replaced_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool) -> None:
+    def no_links(*_: object) -> None:
+        raise PermissionError("a disk without links")
+
+    if not links:
+        monkeypatch.setattr(os, "link", no_links)
     for name in "ab":
         (tmp_path / name).write_text(name)
         link(tmp_path / name, tmp_path / "plain")
         assert (tmp_path / "plain").read_text() == name
-        assert (tmp_path / "plain").samefile(tmp_path / name)
+        assert (tmp_path / "plain").samefile(tmp_path / name) == links
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "plain"]
 
 
 def test_a_lock_excludes_another_process_and_ends_with_its_holder(tmp_path: Path) -> None:

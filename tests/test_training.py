@@ -11,7 +11,7 @@ from heedful.config import ModelConfig, TrainingConfig
 from heedful.data.batching import Encoded, Texts
 from heedful.models import build
 from heedful.models.classifier import AttentiveClassifier, Output
-from heedful.models.training import Epoch, State, finished, fit, loss_function, make_optimiser, predict
+from heedful.models.training import Epoch, State, finished, fit, loss_function, make_optimiser, parts, predict
 from zoo import network
 
 
@@ -48,6 +48,35 @@ def test_it_learns(n_labels: int, has_query: bool) -> None:
     assert test.labels is not None
     assert (predict(model, test).argmax(1) == test.labels).mean() > 0.95
     assert last.history[0].loss > last.history[-1].loss
+
+
+@pytest.mark.parametrize("has_query", [False, True])
+def test_a_step_in_parts_is_the_same_step(monkeypatch: pytest.MonkeyPatch, has_query: bool) -> None:
+    """Long texts are read a few at a time; the gradients add up to those of the whole batch."""
+
+    def fitted() -> tuple[State, AttentiveClassifier]:
+        model = small(has_query=has_query).double()
+        *_, last = fit(
+            model, encoded(100, has_query=has_query), encoded(40, 1, has_query=has_query), CONFIG, 0
+        )
+        return last, model
+
+    whole, model = fitted()
+    monkeypatch.setattr("heedful.models.training.STEP_TOKENS", 20)  # two or three texts, one with its query
+    last, in_parts = fitted()
+    assert [epoch.loss for epoch in last.history] == pytest.approx([epoch.loss for epoch in whole.history])
+    for name, weights in model.state_dict().items():
+        torch.testing.assert_close(in_parts.state_dict()[name], weights, msg=name)
+
+
+def test_parts_are_few_and_whole() -> None:
+    lengths = np.array([5_000] * 32 + [200_000])
+    batch = np.arange(32)
+    cut = parts(batch, lengths)
+    assert [len(part) for part in cut] == [16, 16]
+    np.testing.assert_array_equal(np.concatenate(cut), batch)
+    assert [len(part) for part in parts(batch, lengths // 2)] == [32]  # a usual step is one
+    assert [len(part) for part in parts(np.array([32]), lengths)] == [1]
 
 
 def test_two_runs_with_one_seed_are_bitwise_equal_and_with_another_are_not() -> None:

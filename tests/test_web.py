@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from html import unescape
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,9 @@ from heedful.measure.distance import jsd, tvd
 from heedful.store.run import Run
 from heedful.store.texts import read_texts
 from heedful.web.app import create_app
+from heedful.web.grades import Grades
 from heedful.web.library import Library
+from heedful.web.results import Results
 
 A, B, NLI, BARE = (
     "made-average-additive-s0-1",
@@ -78,6 +81,8 @@ PAGES = [
     f"/runs/{A}/examples/2?methods=attention,lrp",
     f"/runs/{NLI}/examples/1?live=1",
     f"/runs/{BARE}/examples/1",
+    f"/runs/{A}/words",
+    f"/runs/{NLI}/words",
     f"/runs/{A}/playground",
     f"/runs/{A}/playground?text=a+good+film",
     f"/runs/{NLI}/playground?text=a+good+film&query=it+is+good",
@@ -94,6 +99,8 @@ def test_every_page_has_a_json_twin_at_its_address(client: TestClient, address: 
     assert twin.headers["content-type"] == "application/json"
     again = client.get(address + ("&" if "?" in address else "?") + "format=json")
     assert again.json() == twin.json()
+    (offered,) = re.findall(r'<a href="([^"]*)">this page as JSON</a>', page.text)
+    assert client.get(unescape(offered)).json() == twin.json()
     assert "NaN" not in twin.text
 
 
@@ -154,6 +161,42 @@ def test_paging_visits_every_text_once(client: TestClient) -> None:
     values = [row["value"] for rows in pages for row in rows]
     assert values == sorted(values, reverse=True)
     assert pages[0][0]["text"] in TEXTS
+
+
+def test_the_grades_of_the_overview_are_those_of_the_verdicts(client: TestClient, folder: Path) -> None:
+    """Also where some texts have no tau: then the summary alone does not tell."""
+    found = {run["run"]: run["believe"] for run in data(client, "/")["runs"]}
+    assert set(found) == {A, B, NLI, BARE}
+    assert found[BARE] is None
+    for run in (A, B, NLI):
+        assert found[run] == data(client, f"/runs/{run}")["judged"]["grade"]
+    asked = [entry for entry in Library(folder).entries().values() if entry.name in (A, B)]
+    for entry in asked:
+        for pair in entry.summaries["correlation"].values():
+            pair["overall"]["tau"]["undefined"] = 1
+    by_query = Grades(Results())
+    assert by_query.of(asked) == {A: found[A], B: found[B]}
+    assert len(by_query._kept) == 2
+
+
+def test_the_words_are_those_of_the_report(client: TestClient, folder: Path) -> None:
+    from heedful.explainers.run import explain
+    from heedful.report.sample import relied_on, sampled
+
+    kept = read_texts(folder / A, "test", range(len(TEXTS)))
+    assert kept is not None
+    chosen = [kept[place] for place in sampled(kept)]
+    sample = explain(load(Run(folder / A)), chosen, ["attention", "omission"], of="probability")
+    found = data(client, f"/runs/{A}/words")
+    assert found["words"] == relied_on(sample)
+    assert found["texts"] == len(chosen)
+    assert client.get(f"/runs/{BARE}/words").status_code == 422
+
+
+def test_an_experiment_page_begins_with_its_verdict(client: TestClient) -> None:
+    found = data(client, f"/runs/{A}/permutation")["verdict"]
+    assert found == data(client, f"/runs/{A}")["judged"]["verdicts"]["permutation"]
+    assert found["answer"] in client.get(f"/runs/{A}/permutation").text
 
 
 def test_instance_shows_rows_and_text(client: TestClient, folder: Path) -> None:
@@ -241,6 +284,10 @@ def test_deleting_and_replacing_words_moves_the_prediction(client: TestClient, f
 def test_words_the_model_does_not_know_are_marked(client: TestClient) -> None:
     words = data(client, f"/runs/{A}/playground?text=good+xylophone")["words"]
     assert [word["known"] for word in words] == [True, False]
+    said = client.get(f"/runs/{A}/playground?text=good+xylophone").text
+    assert "does not know the word xylophone" in said
+    assert "knows none of this text" not in said
+    assert "knows none of this text" in client.get(f"/runs/{A}/playground?text=xylophone+zebra").text
 
 
 @pytest.mark.parametrize(
@@ -355,11 +402,13 @@ def test_reading_results_needs_no_torch(folder: Path) -> None:
     script = f"""
 import sys
 from pathlib import Path
+import uvicorn, heedful.cli.serve
 from starlette.testclient import TestClient
 from heedful.web.app import create_app
 from heedful.web.library import Library
 client = TestClient(create_app(Library(Path({str(folder)!r}))), base_url="http://localhost")
 run = "/runs/{A}"
+assert not {{"torch", "spacy", "pandas", "altair"}} & set(sys.modules)  # heedful serve has started
 for address in ["/", run, run + "/correlation", run + "/examples/1", "/compare?a={A}&b={B}"]:
     assert client.get(address).status_code == 200, address
     assert "torch" not in sys.modules, address

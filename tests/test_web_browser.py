@@ -231,12 +231,39 @@ def test_clicking_a_bar_filters_the_instances(page: Page, address: str, folder: 
     page.wait_for_url("**/examples/*")
 
 
+@pytest.mark.parametrize("place", ["adversarial", "compare"])
+def test_a_figure_can_be_saved(page: Page, address: str, place: str) -> None:
+    page.goto(address + (run_address(RUN, place) if place != "compare" else f"/compare?a={RUN}&b={RUN}"))
+    button = page.get_by_role("button", name=re.compile("Save as SVG")).first
+    with page.expect_download() as saved:
+        button.click()
+    drawing = saved.value.path().read_text()
+    assert drawing.startswith("<svg")
+    assert "var(--" not in drawing
+    assert "<a " not in drawing
+    assert re.search(r'fill="rgb\(\d+, \d+, \d+\)"', drawing)
+    with page.expect_download() as saved:
+        page.get_by_role("button", name=re.compile("Save as PNG")).first.click()
+    assert saved.value.suggested_filename.endswith(".png")
+    assert saved.value.path().read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_run_page_says_what_the_model_relied_on(page: Page, address: str) -> None:
+    page.goto(address + run_address(RUN))
+    page.wait_for_selector(".relied table.words")  # asked without a click
+    words = page.locator(".relied table.words tbody th").all_inner_texts()
+    known = {word for text in webruns.SENTENCES for word in text.split()}
+    assert words
+    assert set(words) <= known
+
+
 def test_a_hostile_corpus_executes_nothing(page: Page, address: str) -> None:
     pages = [
         "/",
         "/?view=list",
         run_address(EVIL),
         run_address(EVIL, "correlation"),
+        run_address(EVIL, "words"),
         run_address(EVIL, "playground"),
     ]
     pages += [run_address(EVIL, "examples", i, live=1) for i in range(len(webruns.HOSTILE))]
@@ -267,6 +294,7 @@ def test_no_page_scrolls_sideways_on_a_phone(browser: Browser, address: str, sch
         "/compare",
         run_address(RUN),
         run_address(RUN, "correlation"),
+        run_address(RUN, "words"),
         run_address(RUN, "examples", 1, live=1),
         run_address(NLI, "playground", text=TEXT, query="it is warm"),
         run_address(EVIL, "examples", 3, live=1),

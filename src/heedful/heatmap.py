@@ -223,6 +223,9 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.pairs)
 
+    def __iter__(self) -> Iterator[Pair]:
+        return iter(self.pairs)
+
     def __getitem__(self, place: int) -> Pair:
         return self.pairs[place]
 

@@ -40,8 +40,20 @@ def settings(given: dict[str, Any], default: dict[str, Any]) -> list[str]:
     words: list[str] = []
     for name, value in given.items():
         if value != default.get(name):
-            words += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
+            words += ["--set", f"{name}={plain(value)}"]
     return words
+
+
+def plain(value: Any) -> str:
+    """As it is typed: JSON, but a string without quotes, unless it would then be read as JSON (a column "1")."""
+    text = json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, str):
+        return text
+    try:
+        json.loads(value)
+    except ValueError:
+        return value
+    return text
 
 
 def run_words(task: Task, place: Place) -> list[str]:

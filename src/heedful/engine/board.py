@@ -54,6 +54,12 @@ class Board:
             else:
                 self.rich.update(self.lines[task.key], detail=message["detail"])
 
+    def lost(self, task: Task, how: str) -> None:
+        """Whoever was at it is gone: it is tried again, but not for ever."""
+        again = self.schedule.died(task, how)
+        self.say(f"a worker died ({how}) at {task.name}; {'it is tried again' if again else 'given up'}")
+        self.end(task, "busy" if again else "failed")
+
     def end(self, task: Task, how: str) -> None:
         """`how`: done, kept, busy, failed ..."""
         taken = time.monotonic() - self.began.pop(task.key, time.monotonic())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from typing import Literal
 
 from heedful.config import RunConfig
@@ -10,7 +9,7 @@ from heedful.engine.board import Board
 from heedful.engine.place import Place
 from heedful.engine.plan import Plan, plan
 from heedful.engine.progress import Progress
-from heedful.engine.schedule import Failure, Report, Schedule
+from heedful.engine.schedule import Report, Schedule
 from heedful.engine.state import scan
 from heedful.engine.threads import cores as usable_cores
 from heedful.errors import Mistake
@@ -44,6 +43,7 @@ def carry_out(
     schedule = Schedule(planned, finished=look_around(planned, place, progress))
     if not schedule.over:
         work(schedule, place, progress, engine, cores or usable_cores(), address, strict)
+        tidy(planned, place, progress)  # of workers that died, while others went on
     publish(schedule.report, place)
     return schedule.report
 
@@ -89,16 +89,10 @@ def run_here(schedule: Schedule, place: Place, progress: Progress, strict: bool)
     last = None
     while (task := schedule.next(now=0.0, free=1 << 30, last=last)) is not None:
         last = task
-        try:
-            outcome = workshop.do(task, progress, wait=True)
-        except Exception as error:  # one task's error must not end the others
-            if strict:
-                raise
-            details = "" if isinstance(error, Mistake) else traceback.format_exc()
-            said = str(error) if isinstance(error, Mistake) else f"{type(error).__name__}: {error}"
-            schedule.failed(Failure(task, said, details))
+        if strict:
+            schedule.done(task, kept=workshop.do(task, progress, wait=True) == "kept")
         else:
-            schedule.done(task, kept=outcome == "kept")
+            schedule.heard(task, workshop.attempt(task, progress, wait=True))
 
 
 def look_around(planned: Plan, place: Place, progress: Progress) -> list[str]:
@@ -121,7 +115,10 @@ def publish(report: Report, place: Place) -> None:
 def tidy(planned: Plan, place: Place, progress: Progress) -> None:
     """Remove what killed processes have left half-written, here and in the runs of the plan."""
     runs = {place.runs / task.run for task in planned.tasks.values()}
-    folders = [place.runs, *(path / part for path in runs for part in ("", "results", "results/kept"))]
+    folders = [
+        place.runs,
+        *(path / part for path in runs for part in ("", "results", "results/kept", "texts")),
+    ]
     removed = [path for folder in folders for path in clean(folder)]
     if removed:
         progress.say(f"removed {len(removed)} half-written files of processes that are gone")

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from heedful.config import ModelConfig
+from heedful.config import RunConfig
 from heedful.engine.place import Place
 from heedful.engine.plan import Plan, kinds_of
 from heedful.engine.sizes import Size, Sizes, published_sizes, sizes
 from heedful.engine.state import scan
-from heedful.engine.task import Task
+from heedful.engine.task import Ask, Task
 from heedful.engine.threads import cores as usable_cores
 from heedful.engine.throughput import Throughput
 from heedful.records import Split
@@ -20,7 +20,9 @@ from heedful.store.run import Run, runs_in
 
 PROCESS = 450e6  # bytes of a worker that has loaded its libraries
 WORD = 65.0  # bytes of a word of a corpus in memory: its form, its place in the text, the text
-STATE = 12 * 4.0  # bytes of a word of a batch for each number of its state: gates, gradients, both directions
+STATE = (
+    18 * 4.0
+)  # bytes of a word of a step for each number of its state (`bench_memory`: the BiLSTM takes most)
 FORWARDS: Mapping[str, tuple[float, float]] = {  # of an experiment: by text, by word
     "correlation": (3, 1),  # the prediction, a gradient (forward and backward), and each word left out
     "permutation": (1, 0),
@@ -32,20 +34,23 @@ FORWARDS: Mapping[str, tuple[float, float]] = {  # of an experiment: by text, by
 class Estimate:
     tasks: dict[str, int]  # by kind
     left: dict[str, int]
+    asks: list[Ask]  # of every run
     datasets: dict[str, dict[str, Any]]
     forward_passes: int
     core_seconds: dict[str, float]  # by dataset
+    chain: float  # seconds of the run that takes longest: no number of cores is faster
     cores: int
     memory: int  # bytes of all workers together
 
     @property
     def seconds(self) -> float:
-        return sum(self.core_seconds.values()) / self.cores
+        return max(sum(self.core_seconds.values()) / self.cores, self.chain)
 
     def to_json(self) -> dict[str, Any]:
         return {
             "tasks": self.tasks,
             "left": self.left,
+            "asks": [ask.model_dump(mode="json") for ask in self.asks],
             "datasets": self.datasets,
             "forward_passes": self.forward_passes,
             "core_hours": sum(self.core_seconds.values()) / 3600,
@@ -57,17 +62,21 @@ class Estimate:
     def describe(self) -> str:
         kinds = ", ".join(f"{n} {kind} ({self.left.get(kind, 0)} left)" for kind, n in self.tasks.items())
         lines = [f"tasks: {sum(self.tasks.values())}: {kinds}"]
+        for number, ask in enumerate(self.asks):
+            begin = "  each run: train" if number == 0 else " " * len("  each run: train")
+            texts = "all" if ask.limit is None else f"{ask.limit:,}"
+            lines.append(f"{begin} ─► {ask.experiment} ({texts} {ask.split} texts) ─► its summary")
         for name, row in self.datasets.items():
             texts = ", ".join(f"{split} {n}" for split, n in row["texts"].items())
             lines.append(
-                f"  {name}: {row['runs']} runs; texts: {texts}; about {row['words']:.0f} words a text; "
-                f"{row['core_hours']:.2f} core-hours left ({row['source']})"
+                f"  {name}: {row['runs']} run{'s' * (row['runs'] > 1)}; texts: {texts}; "
+                f"about {row['words']:.0f} words a text; {core_hours(row['core_hours'])} left ({row['source']})"
             )
         hours = sum(self.core_seconds.values()) / 3600
         lines += [
             f"forward passes left: {self.forward_passes:,}",
             f"memory: about {self.memory / 1e9:.1f} GB on {self.cores} cores",
-            f"time left: about {in_words(self.seconds)} on {self.cores} cores ({hours:.2f} core-hours)",
+            f"time left: about {in_words(self.seconds)} on {self.cores} cores ({core_hours(hours)})",
         ]
         return "\n".join(lines)
 
@@ -89,13 +98,14 @@ def estimate(plan: Plan, place: Place, cores: int | None = None, *, published: b
                 if published
                 else sizes(task.config, place.data_dirs, _on_same_data(task, existing))
             )
-    passes: Counter[str] = Counter()
+    passes = 0
     seconds: dict[str, float] = dict.fromkeys(by_dataset, 0.0)
+    ends: dict[str, float] = {}  # seconds until a task is done, if it never waits for a core
     for task in left:
-        here = by_dataset[task.config.dataset]
-        forward, taken = cost(task, here, throughput)
-        passes[task.kind] += round(forward)
+        forward, taken = cost(task, by_dataset[task.config.dataset], throughput)
+        passes += round(forward)
         seconds[task.config.dataset] += taken
+        ends[task.key] = taken + max((ends.get(key, 0.0) for key in task.needs), default=0.0)
     runs = Counter(task.config.dataset for task in plan.of("train"))
     datasets = {
         name: {
@@ -108,15 +118,17 @@ def estimate(plan: Plan, place: Place, cores: int | None = None, *, published: b
         for name, here in by_dataset.items()
     }
     memory = n_cores * max(
-        (worker_memory(task.config.model, by_dataset[task.config.dataset]) for task in plan.of("train")),
+        (worker_memory(task.config, by_dataset[task.config.dataset]) for task in plan.of("train")),
         default=0,
     )
     return Estimate(
         kinds_of(plan.tasks.values()),
         kinds_of(left),
+        list({task.ask.experiment: task.ask for task in plan.of("experiment") if task.ask}.values()),
         datasets,
-        passes.total(),
+        passes,
         seconds,
+        max(ends.values(), default=0.0),
         n_cores,
         round(memory),
     )
@@ -139,16 +151,25 @@ def cost(task: Task, here: Sizes, throughput: Throughput) -> tuple[float, float]
     return by_text * size.texts + by_word * size.words, throughput.ask(task.config, task.ask, size)
 
 
-def worker_memory(model: ModelConfig, here: Sizes) -> float:
-    """Libraries, corpus, six copies of the weights while training, and the states of a batch."""
+def worker_memory(config: RunConfig, here: Sizes) -> float:
+    """Libraries, corpus, six copies of the weights while training, and the states of a step of long texts."""
     from heedful.engine.rows import TOKENS
+    from heedful.models.training import STEP_TOKENS
 
+    model = config.model
+    step = 2 * config.training.batch_size * here["train"].length  # long texts are together in a batch
     corpus = sum(size.words for size in here.values())
     n_words: float = 60 * corpus**0.4  # types grow slower than words (Heaps 1978)
     weights = 4.0 * (
         n_words * model.embedding_dim + 8 * model.hidden_dim * (model.hidden_dim + model.embedding_dim)
     )
-    return PROCESS + WORD * corpus + 6 * weights + TOKENS * model.hidden_dim * STATE
+    return (
+        PROCESS + WORD * corpus + 6 * weights + max(TOKENS, min(step, STEP_TOKENS)) * model.hidden_dim * STATE
+    )
+
+
+def core_hours(hours: float) -> str:
+    return f"{hours:,.1f} core-hours" if hours >= 1 else f"{hours:.2g} core-hours"
 
 
 def in_words(seconds: float) -> str:

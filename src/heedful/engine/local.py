@@ -16,12 +16,12 @@ import tempfile
 import time
 from collections.abc import Iterator
 from types import FrameType
-from typing import IO
+from typing import IO, Any
 
 from heedful.engine.board import Board
 from heedful.engine.channel import Channel
 from heedful.engine.place import Place
-from heedful.engine.schedule import Failure, Schedule
+from heedful.engine.schedule import Schedule
 from heedful.engine.task import Task
 
 LOOK_AGAIN = 1.0  # seconds until a task that another process is at is tried again
@@ -48,12 +48,15 @@ class Worker:
         self.channel = Channel(ours)
         self.task: Task | None = None
         self.last: Task | None = None
-        self.channel.send({"place": place.to_json()})
+        self.tell({"place": place.to_json()})
 
     def give(self, task: Task) -> None:
         self.task = self.last = task
+        self.tell({"task": task.to_json()})
+
+    def tell(self, message: dict[str, Any]) -> None:
         with contextlib.suppress(OSError):  # it has just died: `receive` will say so
-            self.channel.send({"task": task.to_json()})
+            self.channel.send(message)
 
     def farewell(self) -> str:
         """How it ended, with the last line it had to say."""
@@ -117,13 +120,9 @@ def hear(worker: Worker, workers: list[Worker], schedule: Schedule, board: Board
     messages = worker.channel.receive()
     if messages is None:
         workers.remove(worker)
-        task, how = worker.task, worker.farewell()
-        if task is not None:
-            again = schedule.died(task, how)
-            board.say(
-                f"a worker died ({how}) at {task.name}; " + ("it is tried again" if again else "given up")
-            )
-            board.end(task, "busy" if again else "failed")
+        how = worker.farewell()
+        if worker.task is not None:
+            board.lost(worker.task, how)
         return
     for message in messages:
         task = worker.task
@@ -132,14 +131,8 @@ def hear(worker: Worker, workers: list[Worker], schedule: Schedule, board: Board
             board.message(task, message)
             continue
         worker.task = None
-        outcome = message["outcome"]
-        if outcome == "busy":
-            schedule.busy(task, time.monotonic() + LOOK_AGAIN)
-        elif outcome == "failed":
-            schedule.failed(Failure(task, message["error"], message["details"]))
-        else:
-            schedule.done(task, kept=outcome == "kept")
-        board.end(task, outcome)
+        schedule.heard(task, message, time.monotonic() + LOOK_AGAIN)
+        board.end(task, message["outcome"])
 
 
 def stop(workers: list[Worker], board: Board) -> None:
@@ -149,8 +142,7 @@ def stop(workers: list[Worker], board: Board) -> None:
     at_work = [worker for worker in workers if worker.task is not None]
     with contextlib.suppress(KeyboardInterrupt):
         for worker in at_work:
-            with contextlib.suppress(OSError):
-                worker.channel.send({"stop": True})
+            worker.tell({"stop": True})
         for worker in at_work:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 worker.process.wait(max(0.0, until - time.monotonic()))

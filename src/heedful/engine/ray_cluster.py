@@ -11,8 +11,7 @@ import logging
 import os
 import socket
 import time
-import traceback
-from contextlib import chdir
+from contextlib import chdir, nullcontext
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from heedful.data import locate
 from heedful.engine.board import Board
 from heedful.engine.place import Place
-from heedful.engine.schedule import Failure, Schedule
+from heedful.engine.schedule import Schedule
 from heedful.engine.task import Task
 from heedful.errors import Mistake
 
@@ -57,14 +56,16 @@ def import_ray() -> Any:
 
 
 def start(ray: Any, cores: int, address: str | None) -> None:
-    """Join the cluster at `address`, or start one on this machine."""
+    """Join the cluster at `address`, or start one on this machine, even if another is running here."""
     own = {"num_cpus": cores, "include_dashboard": False} if address is None else {}
     try:
         if address is not None and address != "auto":
             answers(address)  # Ray itself would try for many minutes
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **own)
-    except (OSError, ValueError, RuntimeError) as error:
+        ray.init(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **own)
+    except Exception as error:  # Ray's own are of no common class
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        if address is None:
+            raise Mistake(f"--engine ray: Ray cannot be started on this machine ({reason}).") from None
         raise Mistake(f"--address {address}: no Ray cluster can be reached ({reason}).") from None
 
 
@@ -103,21 +104,11 @@ def hear(ray: Any, future: Any, task: Task, schedule: Schedule, board: Board) ->
     try:
         result = ray.get(future)
     except ray.exceptions.RayError as error:  # its node or worker was lost more often than Ray retries
-        again = schedule.died(task, type(error).__name__)
-        board.say(
-            f"{task.name} was lost ({type(error).__name__}); "
-            + ("it is tried again" if again else "given up")
-        )
-        board.end(task, "busy" if again else "failed")
+        board.lost(task, type(error).__name__)
         return
     for text in result["said"]:
         board.say(text)
-    if result["outcome"] == "busy":
-        schedule.busy(task, time.monotonic() + LOOK_AGAIN)
-    elif result["outcome"] == "failed":
-        schedule.failed(Failure(task, result["error"], result["details"]))
-    else:
-        schedule.done(task, kept=result["outcome"] == "kept")
+    schedule.heard(task, result, time.monotonic() + LOOK_AGAIN)
     board.end(task, result["outcome"])
 
 
@@ -130,21 +121,11 @@ def workshop(place: Place) -> Workshop:
 
 
 def do_task(task: dict[str, Any], place: dict[str, Any], folder: str) -> dict[str, Any]:
-    """On a node, in the folder where the command was given: paths are relative to it."""
+    """On a node, in the folder where the command was given, if the node has it: paths may be relative to it."""
     from heedful.engine.progress import Relay
 
     said: list[str] = []
     relay = Relay(lambda message: said.append(message["say"]) if "say" in message else None)
-    outcome: dict[str, Any]
-    try:
-        with chdir(folder):
-            outcome = {"outcome": workshop(Place.from_json(place)).do(Task.from_json(task), relay)}
-    except Mistake as mistake:
-        outcome = {"outcome": "failed", "error": str(mistake), "details": ""}
-    except Exception as error:
-        outcome = {
-            "outcome": "failed",
-            "error": f"{type(error).__name__}: {error}",
-            "details": traceback.format_exc(),
-        }
-    return {**outcome, "said": said}
+    with chdir(folder) if Path(folder).is_dir() else nullcontext():
+        result = workshop(Place.from_json(place)).attempt(Task.from_json(task), relay)
+    return {**result, "said": said}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from typing import Any
 
 from heedful.engine.plan import Plan
 from heedful.engine.task import Task
@@ -80,6 +81,15 @@ class Schedule:
     def waits_until(self) -> float | None:
         """When the first of the tasks that others are at is to be tried again."""
         return min(self._later.values(), default=None)
+
+    def heard(self, task: Task, result: Mapping[str, Any], later: float = 0.0) -> None:
+        """What became of a task, as `Workshop.attempt` tells it; `later` is when to try one that others are at."""
+        if result["outcome"] == "busy":
+            self.busy(task, later)
+        elif result["outcome"] == "failed":
+            self.failed(Failure(task, result["error"], result["details"]))
+        else:
+            self.done(task, kept=result["outcome"] == "kept")
 
     def done(self, task: Task, kept: bool = False) -> None:
         (self.report.kept if kept else self.report.done).append(task)

@@ -44,6 +44,11 @@ def train(task: Task, corpus: Corpus, place: Place, progress: Progress) -> Run:
     """Train what the task describes, going on where an interrupted run stands."""
     run, config = Run(place.runs / task.run), task.config
     state, n_threads = resumed(run, progress, task.threads)
+    for split in ("train", "dev"):
+        if not corpus[split]:
+            raise Mistake(
+                f"{corpus.name} has no {split} texts ({config.dataset}); training needs some of both."
+            )
     words = [text for e in corpus["train"] for text in (e.passage, e.query) if text]
     vocabulary = Vocabulary.build(words, config.data.min_df or 1)
     network, vectors = start(config, corpus, vocabulary, words, place.data_dirs)

@@ -12,11 +12,9 @@ import signal
 import socket
 import sys
 import threading
-import traceback
 from typing import Any
 
 from heedful.engine.channel import Channel
-from heedful.errors import Mistake
 
 
 def main(handle: int) -> None:
@@ -49,15 +47,7 @@ def work(channel: Channel, inbox: queue.SimpleQueue[dict[str, Any]]) -> None:
 
     workshop = Workshop(Place.from_json(inbox.get()["place"]))
     while True:
-        task = Task.from_json(inbox.get()["task"])
-        try:
-            outcome: dict[str, Any] = {"outcome": workshop.do(task, Relay(channel.send))}
-        except Mistake as mistake:
-            outcome = {"outcome": "failed", "error": str(mistake), "details": ""}
-        except Exception as error:  # one task's error must not end the others
-            said = f"{type(error).__name__}: {error}"
-            outcome = {"outcome": "failed", "error": said, "details": traceback.format_exc()}
-        channel.send(outcome)
+        channel.send(workshop.attempt(Task.from_json(inbox.get()["task"]), Relay(channel.send)))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ keeps the last corpus and the last model, because the next task often needs them
 from __future__ import annotations
 
 import time
-from typing import Literal
+import traceback
+from typing import Any, Literal
 
 from heedful import experiments
 from heedful.data import corpora
@@ -24,6 +25,7 @@ from heedful.models.model import Model
 from heedful.records import Corpus
 from heedful.store.locks import lock
 from heedful.store.run import Run
+from heedful.store.texts import keep_texts
 
 Outcome = Literal["done", "kept", "busy"]
 
@@ -33,6 +35,16 @@ class Workshop:
         self.place = place
         self._corpus: tuple[str, Corpus] | None = None
         self._model: tuple[str, Model] | None = None
+
+    def attempt(self, task: Task, progress: Progress, wait: bool = False) -> dict[str, Any]:
+        """`do`, told in plain values: one task's error must not end the others. See `Schedule.heard`."""
+        try:
+            return {"outcome": self.do(task, progress, wait)}
+        except Mistake as mistake:
+            return {"outcome": "failed", "error": str(mistake), "details": ""}
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+            return {"outcome": "failed", "error": said, "details": traceback.format_exc()}
 
     def do(self, task: Task, progress: Progress, wait: bool = False) -> Outcome:
         """Do a task unless it is done. "busy": another process is at it, and `wait` was not asked for."""
@@ -88,11 +100,12 @@ class Workshop:
         examples = self.corpus(task)[task.ask.split]
         model, weights = self.model(run)
         began = time.perf_counter()
-        n_texts = len(chosen(len(examples), task.ask))
-        with threads(task.threads), progress.bar(task.name, total=n_texts) as bar:
+        places = chosen(len(examples), task.ask)
+        with threads(task.threads), progress.bar(task.name, total=len(places)) as bar:
             table = ask_model(model, examples, task.ask, task.config.seed, bar)
         asked = task.ask.model_dump(mode="json", exclude={"experiment"})
         seconds = time.perf_counter() - began
+        keep_texts(run.path, task.ask.split, examples, places.tolist())  # first: rows are never without them
         run.results.write_rows(task.ask.experiment, task.key, table, asked, weights, seconds)
 
     def _summarise(self, task: Task) -> None:

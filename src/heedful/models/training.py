@@ -18,12 +18,13 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from heedful.config import TrainingConfig
-from heedful.data.batching import Encoded
+from heedful.data.batching import Encoded, Ints, cut
 from heedful.measure.performance import performance
 from heedful.models.classifier import AttentiveClassifier, Output
 
 Weights = dict[str, Tensor]
 TOKEN_BUDGET = 2**14  # tokens of a batch when only predictions are wanted
+STEP_TOKENS = 80_000  # of one backward pass: a step with more is taken in parts, so long texts cost no memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ def fit(
     metric = config.metric or ("roc_auc" if model.n_labels == 2 and not model.has_query else "accuracy")
     loss_of = loss_function(model, train, config)
     optimiser = make_optimiser(model, config)
-    state = state or State()
+    state, lengths = state or State(), train.lengths
     if state.history:
         model.load_state_dict(state.weights)
         restore(optimiser, model, state.optimiser)
@@ -79,13 +80,17 @@ def fit(
         total = 0.0
         model.train()
         rng = np.random.default_rng([seed, number])
-        for indices, batch in train.batches(config.batch_size, rng):
+        for indices in cut(lengths, config.batch_size, rng):
             optimiser.zero_grad()
-            loss = loss_of(model(batch), batch.labels)
-            loss.backward()  # type: ignore[no-untyped-call]
+            summed = 0.0
+            for part in parts(indices, lengths):
+                batch = train.batch(part)
+                loss = loss_of(model(batch), batch.labels)
+                loss.backward()  # type: ignore[no-untyped-call]
+                summed += loss.item()
             optimiser.step()
-            total += loss.item()
-            on_step(len(indices), loss.item() / len(indices))
+            total += summed
+            on_step(len(indices), summed / len(indices))
         model.eval()
         assert dev.labels is not None
         scores = performance(dev.labels, predict(model, dev))
@@ -101,6 +106,15 @@ def fit(
         yield state
     model.load_state_dict(state.best)
     model.eval()
+
+
+def parts(indices: Ints, lengths: Ints) -> list[Ints]:
+    """A step's examples in as few equal parts as STEP_TOKENS allows: one, but for long texts.
+
+    The loss is a sum over the examples, so the gradients of the parts add up to that of the step.
+    """
+    tokens = len(indices) * int(lengths[indices].max())
+    return np.array_split(indices, min(len(indices), -(-tokens // STEP_TOKENS)))
 
 
 def finished(state: State, config: TrainingConfig) -> bool:

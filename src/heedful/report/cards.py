@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from heedful.attribution import Attribution, Explained
 from heedful.heatmap import html, visible
 from heedful.records import Example
-from heedful.report.examples import Choice
+from heedful.report.examples import DISAGREES, Choice
 from heedful.report.findings import Illustrated
-from heedful.report.naming import method_name
+from heedful.report.naming import check_says, method_name
 
 Row = dict[str, Any]
 
@@ -63,6 +63,7 @@ def _card(
         "title": choice.title,
         "reason": choice.reason,
         "outcome": _outcome(explained, example),
+        "note": _note(choice, explained),
         "asked": "Hypothesis" if task == "nli" else "Question",
         "query": visible(explained.query.text, 2000) if explained.query else "",
         "methods": [_method(explained, a) for a in explained.attributions],
@@ -83,11 +84,24 @@ def _outcome(explained: Explained, example: Example) -> str:
     return f"{said}. ({visible(explained.id, 80)})"
 
 
+def _note(choice: Choice, explained: Explained) -> str:
+    """A low rank correlation often is about words that hardly count: say so where the strongest word is the same."""
+    pair = [a for a in explained.attributions if a.method in ("attention", "gradient_x_input")]
+    tops = {int(np.abs(a.scores["passage"]).argmax()) for a in pair if len(a.scores["passage"])}
+    if choice.title != DISAGREES or len(pair) != 2 or len(tops) != 1:
+        return ""
+    word = visible(explained.passage.surface(tops.pop()), 40)
+    return (
+        f"Both put “{word}” first: they disagree about the words after it, which hardly count here. "
+        "Rank correlation gives every word the same say; that is a known weakness of it."
+    )
+
+
 def _method(explained: Explained, a: Attribution) -> dict[str, Any]:
     scores: NDArray[np.float64] = a.scores["passage"]
     label = visible(f"{a.method} for {a.target}")
     kind = "" if a.kind == a.method else a.kind
-    warning = f" · {a.check}" if a.check and not a.check.ok else ""
+    warning = f" · {check_says(a)}" if a.check and not a.check.ok else ""
     return {
         "name": method_name(a.method),
         "about": visible(f"{kind}{warning}", 300),

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from heedful.config import RunConfig
-from heedful.engine.configure import configure
+from heedful.engine.again import settings, train_words
 from heedful.experiments import find
 from heedful.heatmap import visible
 from heedful.measure.statistics import Interval
 from heedful.report import sample
 from heedful.report.findings import EXPERIMENTS, Findings, Illustrated
 from heedful.report.naming import method_name
-from heedful.report.verdicts import Grade, listed
+from heedful.report.verdicts import listed
 
 NONE = "–"
+RUNS = Path("runs")  # where `heedful train` puts runs
 MARGIN = 0.05  # of accuracy above always the same answer, or there is little to explain
 ENCODERS = {
     "bilstm": "a bidirectional LSTM",
@@ -31,12 +32,6 @@ QUESTIONS = {
     "permutation": "whether the prediction changes when attention is shuffled",
     "adversarial": "whether quite another attention gives the same prediction",
 }
-BELIEVE: dict[Grade, str] = {
-    "for": "✓ yes",
-    "mixed": "~ with caution",
-    "against": "✗ no",
-    "unclear": "? not told",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +39,6 @@ class Fact:
     name: str
     value: str
     note: str = ""
-
-
-def believe(grade: Grade) -> str:
-    return BELIEVE[grade]
 
 
 def asked(findings: Findings) -> str:
@@ -67,8 +58,8 @@ def score(findings: Findings) -> Fact:
     name = "f1" if len(findings.labels) == 2 and found.get("f1") is not None else "accuracy"
     title = {"f1": "F1", "accuracy": "accuracy"}[name]
     others = [
-        f"{key.replace('_', ' ')} {found[key]:.3f}"
-        for key in ("accuracy", "roc_auc")
+        f"{said} {found[key]:.3f}"
+        for key, said in (("accuracy", "accuracy"), ("roc_auc", "ROC AUC"))
         if found.get(key) and key != name
     ]
     return Fact(f"{title} on {found['split']}", f"{found[name]:.3f}", ", ".join(others))
@@ -135,40 +126,20 @@ def _short(found: Interval) -> str:
 
 def commands(findings: Findings, command: str) -> str:
     """What to type to make the run, its results and this page again."""
-    lines = [train_command(RunConfig.model_validate(findings.info["config"]))]
+    folder = Path(findings.path).parent
+    where = [] if folder == RUNS else ["--runs", str(folder)]
+    lines = [shlex.join([*train_words(RunConfig.model_validate(findings.info["config"])), *where])]
     by_ask: dict[str, list[str]] = {}
     for name, about in findings.asked.items():
         words = ["--split", findings.split]
         words += ["--limit", str(about["limit"])] if about.get("limit") else []
-        usual = find(name).config().model_dump(mode="json")
-        given = {key: value for key, value in about.get("options", {}).items() if value != usual.get(key)}
-        words += [word for key, value in given.items() for word in ("--set", f"{key}={json.dumps(value)}")]
+        words += settings(about.get("options", {}), find(name).config().model_dump(mode="json"))
         by_ask.setdefault(shlex.join(words), []).append(name)
     model = shlex.quote(findings.path)
     lines += [f"heedful run {' '.join(names)} --model {model} {options}" for options, names in by_ask.items()]
     return "\n".join(
         visible(line, 2000) for line in (*lines, command or f"heedful report {model} -o report.html")
     )
-
-
-def train_command(config: RunConfig) -> str:
-    """`heedful train` with every option that is not what it would be anyway."""
-    usual = configure(config.dataset)
-    words = ["heedful", "train", config.dataset, "--encoder", config.model.encoder]
-    words += ["--attention", config.model.attention, "--seed", str(config.seed)]
-    if config.vectors:
-        words += ["--vectors", config.vectors]
-    for given, default in (
-        (config.model, usual.model),
-        (config.training, usual.training),
-        (config.data, usual.data),
-    ):
-        for name in type(given).model_fields:
-            value = getattr(given, name)
-            if value != getattr(default, name) and name not in ("encoder", "attention"):
-                option = f"--{name.replace('_', '-')}"
-                words += [option] if value is True else [option, str(value)]
-    return shlex.join(words)
 
 
 def versions(findings: Findings) -> str:

@@ -17,6 +17,7 @@ Floats = NDArray[np.float64]
 READABLE = (6, 45)  # words: texts that one takes in at a glance, where there are any
 NEARLY = 20  # where all are long, the shortest of so many
 GRADIENT = "attention/gradient_x_input"
+DISAGREES = "Attention disagrees"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,9 @@ def _reasons(
         rows = tables["correlation"]
         rows = rows.filter(pa.array(rows["pair"].to_numpy(zero_copy_only=False) == GRADIENT))
         tau = column(rows, "tau")
-        yield "Attention agrees", "The highest agreement of attention with gradients.", _ranked(rows, -tau)
-        yield "Attention disagrees", "The lowest agreement of attention with gradients.", _ranked(rows, tau)
+        with_gradients = "agreement of the attention's order of words with that of the gradients"
+        yield "Attention agrees", f"The highest {with_gradients}.", _ranked(rows, -tau)
+        yield DISAGREES, f"The lowest {with_gradients}.", _ranked(rows, tau)
     if "adversarial" in tables:
         rows = tables["adversarial"]
         jsd, peak = column(rows, "jsd"), column(rows, "max_attention")

@@ -9,17 +9,16 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from heedful.report import assets, instances, verdicts
+from heedful.report import assets, grades, instances, verdicts
 from heedful.report.cards import cards
 from heedful.report.chapters import chapters, words_figures
-from heedful.report.describe import asked, believe, commands, explainer_rows, facts, score, versions, warning
+from heedful.report.describe import asked, commands, explainer_rows, facts, score, versions, warning
 from heedful.report.drawing import Spec
 from heedful.report.findings import Illustrated
 from heedful.report.judge import judged
 from heedful.report.published import published_tables
 from heedful.report.theme import CONFIG
 
-MARKS = {"for": "✓", "mixed": "~", "against": "✗", "unclear": "?"}
 NONE = "–"
 
 
@@ -42,8 +41,8 @@ def page(runs: Sequence[Illustrated], command: str = "") -> str:
     return environment.from_string(assets.text_of("page.html")).render(
         title=title,
         runs=sections,
-        marks=MARKS,
-        rule=verdicts.HEADLINE_RULE,
+        marks=grades.MARKS,
+        rule=grades.HEADLINE_RULE,
         version=version("heedful"),
         policy=Markup(assets.policy([vega, script], [style])),
         style=Markup(style),
@@ -81,7 +80,7 @@ def _section(run: Illustrated, command: str) -> tuple[dict[str, Any], dict[str, 
         "score": score(findings),
         "line": _line(run, found),
         "grade": grade,
-        "believe": believe(grade),
+        "believe": grades.BELIEVE[grade],
         "headline": f"{verdicts.HEADLINES[grade]}.",
         "reasons": verdicts.reasons(list(found.values())),
         "relied": _relied(words),

@@ -40,9 +40,14 @@ class Explainer:
 
 
 def sampled(examples: Mapping[int, Example]) -> list[int]:
-    """Places evenly spread over the texts, as many as SAMPLE and BUDGET allow."""
-    places = [place for place in sorted(examples) if len(examples[place].passage)]
-    mean = sum(len(examples[place].passage) for place in places) / max(1, len(places))
+    """The places of the sample."""
+    return spread({place: len(example.passage) for place, example in examples.items()})
+
+
+def spread(lengths: Mapping[int, int]) -> list[int]:
+    """Places evenly spread over the texts, as many as SAMPLE and BUDGET allow; `lengths` in words."""
+    places = [place for place in sorted(lengths) if lengths[place]]
+    mean = sum(lengths[place] for place in places) / max(1, len(places))
     n = min(len(places), SAMPLE, max(1, int(BUDGET / max(1.0, mean))))
     return [places[i * len(places) // n] for i in range(n)]
 

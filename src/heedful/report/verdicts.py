@@ -1,16 +1,13 @@
 """Verdicts: what the numbers of a run say about its attention, in sentences a reader can repeat.
 
-Each verdict is graded by stated bars: `for` (the attention can be believed in this respect), `mixed`,
-`against`, or `unclear` where the question has no answer. The bars are ours; the papers give none. A grade
-goes by the point estimate; where the 95% interval crosses a bar, the sentence says so. The headline only
-adds grades up, by a rule that is also stated (`headline`).
+How they are graded stands in grades.py. A grade goes by the point estimate; where the 95% interval crosses a
+bar, the sentence says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -18,18 +15,28 @@ from numpy.typing import NDArray
 
 from heedful.experiments.summary import column
 from heedful.measure.statistics import Interval, bootstrap, quantile
+from heedful.report.grades import (
+    AGREES,
+    FOUND,
+    FREE,
+    HARDLY,
+    MISSED,
+    MUCH,
+    PARTLY,
+    PINNED,
+    Grade,
+    grade_of_agreement,
+    grade_of_change,
+    grade_of_freedom,
+    graded,
+    overall_of,
+)
 from heedful.report.naming import method_name
 
 Floats = NDArray[np.float64]
-Grade = Literal["for", "mixed", "against", "unclear"]
 
 ATTENTION_PAIRS = ("attention/gradient_x_input", "attention/omission")
 CEILING, FLOOR = "gradient_x_input/omission", "attention/random"
-AGREES, PARTLY = 0.8, 0.5  # of the way from chance to the ceiling
-APART = 0.2  # tau between chance and ceiling, or there is nothing to measure against
-HARDLY, MUCH = 0.05, 0.2  # TVD of the output
-PINNED, FREE = 0.4, 0.8  # of the distance that is possible
-FOUND, MISSED = 0.8, 0.5  # of the deciding words
 RESAMPLES = 1000
 
 
@@ -62,13 +69,6 @@ def percent(found: Interval) -> str:
     """ "68% (95% CI 66% to 70%)"."""
     ends = "" if np.isnan(found.low) else f" (95% CI {found.low:.0%} to {found.high:.0%})"
     return f"{found.value:.0%}{ends}"
-
-
-def graded(value: float, low: float, high: float, rising: bool) -> Grade:
-    """Below `low`, between, from `high` on; `rising` says that more speaks for the attention."""
-    if value >= high:
-        return "for" if rising else "against"
-    return "mixed" if value >= low else "against" if rising else "for"
 
 
 def border(found: Interval, *bars: float) -> str:
@@ -107,12 +107,12 @@ def agreement(table: pa.Table) -> Verdict:
         f"{_mean(defined[1])} with leave-one-out; a random order gets {rounded(floor):.2f}, and the two alternatives "
         f"agree with each other at {rounded(ceiling):.2f}."
     )
-    if ceiling - floor < APART:
+    grade = grade_of_agreement(defined.mean(1).tolist())
+    if grade == "unclear":
         sentence = f"The other explanations hardly agree with each other: nothing to compare with. {numbers}"
         clause = "cannot be compared, because the other explanations disagree with each other"
         return Verdict(question, "unclear", "Cannot be told", sentence, rule, clause)
     found = _share(defined)
-    grade = graded(found.value, PARTLY, AGREES, rising=True)
     answer = {"for": "Yes", "mixed": "Partly", "against": "Only weakly"}[grade]
     if found.high <= 0 or (found.value < PARTLY and found.low <= 0):
         answer, clause = "No", "agrees with other explanations no better than chance"
@@ -163,7 +163,7 @@ def permutation(table: pa.Table) -> Verdict:
     if not defined.size:
         return Verdict(question, "unclear", "Undefined", "No text has words to shuffle.", rule, "is empty")
     found = quantile(defined)
-    grade = graded(found.value, HARDLY, MUCH, rising=True)
+    grade = grade_of_change(found.value)
     answer = {"for": "Yes", "mixed": "Somewhat", "against": "Hardly"}[grade]
     meaning = {
         "for": "on this model the prediction depends on which word gets which weight",
@@ -204,11 +204,9 @@ def adversarial(table: pa.Table, epsilon: float | None = None) -> Verdict:
     shares = jsd[defined] / ceiling[defined]
     low, high = bootstrap(shares, np.random.default_rng(0), resamples=RESAMPLES)
     found = Interval(float(shares.mean()), low, high)
-    grade = graded(found.value, PINNED, FREE, rising=False)
     exact = bool((column(table, "exact")[defined] > 0).all())
-    answer = {"for": "No", "mixed": "Partly", "against": "Yes"}[grade]
-    if not exact and grade != "against":  # a search that finds little proves little
-        grade, answer = ("mixed", "Partly") if found.value >= PINNED else ("unclear", "None was found")
+    grade = grade_of_freedom(found.value, exact)
+    answer = {"for": "No", "mixed": "Partly", "against": "Yes", "unclear": "None was found"}[grade]
     clause = {
         "for": "cannot be replaced without changing the prediction",
         "mixed": "can be partly replaced without changing the prediction",
@@ -266,21 +264,11 @@ HEADLINES = {
     "mixed": "Read the attention of this model with caution",
     "unclear": "These tests do not tell whether the attention of this model can be believed",
 }
-HEADLINE_RULE = (
-    "The headline says “believe” with at least two verdicts for and none against, “do not” with at least two against "
-    "and none for, and “with caution” otherwise."
-)
 
 
 def overall(verdicts: Sequence[Verdict]) -> Grade:
     """By HEADLINE_RULE."""
-    grades = [verdict.grade for verdict in verdicts]
-    good, bad = grades.count("for"), grades.count("against")
-    if len(grades) == grades.count("unclear"):
-        return "unclear"
-    if not bad and good >= 2:
-        return "for"
-    return "against" if not good and bad >= 2 else "mixed"
+    return overall_of([verdict.grade for verdict in verdicts])
 
 
 def headline(verdicts: Sequence[Verdict]) -> str:

@@ -63,12 +63,17 @@ def link(source: Path, path: Path) -> None:
     """Let `path` be the same file as `source`, at once; a copy where the disk knows no links."""
     if path.exists() and path.samefile(source):
         return
-    with whole_file(path) as temporary:
-        temporary.unlink()
+    temporary = _temporary(path)
+    with source.open("rb") as held:
+        _hold(held.fileno())
         try:
             os.link(source, temporary)
         except OSError:
-            shutil.copyfile(source, temporary)
+            with whole_file(path) as copy:
+                shutil.copyfile(source, copy)
+        else:
+            temporary.replace(path)
+            temporary.unlink(missing_ok=True)  # another process was faster: then nothing was renamed (POSIX)
 
 
 def clean(folder: Path) -> list[Path]:
@@ -97,16 +102,26 @@ def _held(path: Path, folder: bool) -> tuple[Path, int]:
     Between making and holding it, a `clean` elsewhere may have taken it for a dead one's: then once more.
     """
     while True:
-        temporary = path.with_name(f".{path.name}.{uuid4().hex[:8]}{ENDING}")
+        temporary = _temporary(path)
         if folder:
             temporary.mkdir()
-        handle = os.open(temporary, os.O_RDONLY if folder else os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
-        with suppress(OSError):  # a disk without locks: `clean` will leave its files alone
-            fcntl.flock(handle, fcntl.LOCK_SH)
-        with suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(handle), temporary.stat()):
-                return temporary, handle
+        try:
+            handle = os.open(temporary, os.O_RDONLY if folder else os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        except FileNotFoundError:
+            continue
+        _hold(handle)
+        if temporary.exists():
+            return temporary, handle
         os.close(handle)
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{uuid4().hex[:8]}{ENDING}")
+
+
+def _hold(handle: int) -> None:
+    with suppress(OSError):  # a disk without locks: `clean` will leave its files alone
+        fcntl.flock(handle, fcntl.LOCK_SH)
 
 
 def _rename_folder(temporary: Path, path: Path) -> None:

@@ -5,6 +5,7 @@
     vocabulary.json      the words, in the order of their ids
     training.parquet     one row an epoch
     results/<experiment>.parquet, results/<experiment>.summary.json   see results.py
+    texts/<split>.parquet    the texts that the results are about, see texts.py
     SHA256SUMS           checksums of the files above, written last: a run that has it is finished
     checkpoint.safetensors   only while training is not finished: where to go on
 

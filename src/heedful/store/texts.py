@@ -1,17 +1,20 @@
 """The texts behind a run's rows, kept with the run: `texts/<split>.parquet`, one row a text.
 
 Results name a text by its place in the split. With this file, whoever shows them needs neither the corpus nor
-its tokenizer; without it the corpus is read again.
+its tokenizer; without it the corpus is read again. Rows of `n` texts of a split keep these in
+`texts/<split>-<n>.parquet`: which ones `n` means is always the same, so a file that is there is never written again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from heedful.errors import Mistake
 from heedful.records import Example, Words
 from heedful.store.files import whole_file
 
@@ -21,30 +24,58 @@ if TYPE_CHECKING:
 GROUP = 256  # texts read at once: those of one page are in a few groups
 
 
-def texts_path(run: Path, split: str) -> Path:
-    return run / "texts" / f"{split}.parquet"
+def texts_path(run: Path, split: str, some: int | None = None) -> Path:
+    return run / "texts" / (f"{split}.parquet" if some is None else f"{split}-{some}.parquet")
+
+
+def texts_files(run: Path, split: str) -> list[Path]:
+    """What a run has kept of a split: the file of all its texts, or those of some; none, where it has not."""
+    whole = texts_path(run, split)
+    return [whole] if whole.is_file() else sorted(whole.parent.glob(f"{split}-*.parquet"))
+
+
+def keep_texts(run: Path, split: str, examples: Sequence[Example], places: Sequence[int]) -> None:
+    """The texts at these places of a split, unless they are kept."""
+    path = texts_path(run, split, None if len(places) == len(examples) else len(places))
+    if not path.is_file():
+        _write(path, ((place, examples[place]) for place in places))
 
 
 def write_texts(run: Path, split: str, examples: Iterable[tuple[int, Example]]) -> None:
-    """Texts with their places in the split."""
+    """All texts of a split with their places."""
+    _write(texts_path(run, split), sorted(examples, key=lambda pair: pair[0]))
+
+
+def _write(path: Path, examples: Iterable[tuple[int, Example]]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    rows = [_row(place, example) for place, example in sorted(examples, key=lambda pair: pair[0])]
-    with whole_file(texts_path(run, split)) as temporary:
-        table = pa.Table.from_pylist(rows, schema=_schema(pa))
-        pq.write_table(table, temporary, compression="zstd", row_group_size=GROUP)
+    schema, rows = _schema(pa), (_row(place, example) for place, example in examples)
+    with whole_file(path) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as file:
+        while some := list(islice(rows, GROUP)):
+            file.write_table(pa.Table.from_pylist(some, schema=schema))
 
 
 def read_texts(run: Path, split: str, places: Sequence[int]) -> dict[int, Example] | None:
-    """The texts at some places; None where the run has not kept them."""
+    """The texts at some places; None where the run has not kept them, and of a whole split those there are."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    path = texts_path(run, split)
-    if not path.is_file():
-        return None
-    table = pq.read_table(path, filters=[("example", "in", sorted(set(places)))]) if places else None
-    return {} if table is None else {row["example"]: _example(row) for row in table.to_pylist()}
+    found: dict[int, Example] = {}
+    files, wanted = texts_files(run, split), set(places)
+    for path in files:
+        try:
+            table = pq.read_table(path, filters=[("example", "in", sorted(wanted - set(found)))])
+        except (pa.ArrowException, OSError) as error:
+            first = str(error).splitlines()[0]
+            raise Mistake(
+                f"{path} cannot be read ({first}): remove it, and the texts are read from the corpus."
+            ) from None
+        found |= {row["example"]: _example(row) for row in table.to_pylist()}
+        if wanted <= set(found):
+            break
+    whole = files == [texts_path(run, split)]
+    return found if whole or (files and wanted <= set(found)) else None
 
 
 def _schema(pa: Any) -> pa.Schema:

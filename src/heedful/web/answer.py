@@ -15,6 +15,7 @@ from starlette.responses import HTMLResponse, Response
 
 from heedful import __version__
 from heedful.heatmap import visible
+from heedful.report.naming import method_name, pair_name
 
 LONGEST_SHOWN = 4000  # characters of any one value in a page
 
@@ -31,6 +32,10 @@ def number(value: object, digits: int = 3) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return f"{value:.{digits}f}".replace("-", "−")
+
+
+def score_name(name: str) -> str:
+    return {"f1": "F1", "roc_auc": "ROC AUC"}.get(name, name.replace("_", " "))
 
 
 def raw(text: str) -> Markup:
@@ -58,6 +63,7 @@ ENVIRONMENT = jinja2.Environment(
     lstrip_blocks=True,
 )
 ENVIRONMENT.filters |= {"number": number, "raw": raw, "visible": visible}
+ENVIRONMENT.filters |= {"method": method_name, "pair": pair_name, "score": score_name}
 ENVIRONMENT.globals |= {"run_address": run_address, "version": __version__, "with_query": with_query}
 
 
@@ -92,13 +98,17 @@ def as_json(data: Any, status: int = 200) -> Response:
 
 
 def page(template: str, data: dict[str, Any], status: int = 200, **more: Any) -> Response:
-    html = ENVIRONMENT.get_template(template).render(data=data, **more)
+    html = ENVIRONMENT.get_template(template).render(data=data, **{"twin": None, **more})
     return HTMLResponse(html, status, {"Vary": "Accept", "Cache-Control": "no-store"})
 
 
 def answer(request: Request, template: str, data: dict[str, Any], **more: Any) -> Response:
     """`data` is all that JSON says; `more` is what only the page needs (drawings, addresses)."""
-    return as_json(data) if wants_json(request) else page(template, data, **more)
+    if wants_json(request):
+        return as_json(data)
+    query = [(name, value) for name, value in request.query_params.multi_items() if name != "format"]
+    twin = f"{quote(request.url.path)}?{urlencode([*query, ('format', 'json')])}"
+    return page(template, data, twin=twin, **more)
 
 
 def mistake(request: Request, sentence: str, status: int) -> Response:

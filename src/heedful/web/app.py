@@ -14,7 +14,8 @@ from starlette.types import ASGIApp
 
 from heedful.colours import STYLE
 from heedful.errors import Mistake
-from heedful.web import experiment_page, instance_page, overview, playground, run_page
+from heedful.report.theme import stylesheet
+from heedful.web import experiment_page, instance_page, overview, playground, run_page, words_page
 from heedful.web.answer import mistake
 from heedful.web.guard import LOCAL, Guard, TooLarge, read_json
 from heedful.web.library import Library, Missing
@@ -52,11 +53,17 @@ def _pages(app: FastAPI, site: Site) -> None:
 
     @app.get("/colours.css")
     def see_colours() -> Response:
-        return Response(STYLE, media_type="text/css", headers={"Cache-Control": "max-age=3600"})
+        return Response(
+            stylesheet() + STYLE, media_type="text/css", headers={"Cache-Control": "max-age=3600"}
+        )
 
     @app.get("/runs/{run}")
     def see_run(request: Request, run: str) -> Response:
         return run_page.run_page(site, request, run)
+
+    @app.get("/runs/{run}/words")
+    async def see_words(request: Request, run: str) -> Response:
+        return await site.models.ask(lambda: words_page.words_page(site, request, run))
 
     @app.get("/runs/{run}/playground")
     async def see_playground(request: Request, run: str) -> Response:

@@ -13,8 +13,8 @@ from markupsafe import escape as escape_markup
 
 from heedful.heatmap import visible
 
-WIDTH, HEIGHT = 640.0, 230.0
-LEFT, RIGHT, TOP, BOTTOM = 56.0, 18.0, 12.0, 44.0
+WIDTH, HEIGHT = 480.0, 220.0  # small, so that letters can be read on a phone
+LEFT, RIGHT, TOP, BOTTOM = 60.0, 18.0, 12.0, 46.0
 
 
 def escape(text: str) -> str:
@@ -148,8 +148,8 @@ def _framed(
         f'<svg class="chart" viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}" role="group" aria-label="{escape(title)}">'
         f"{''.join(ticks)}{zero}<g>{''.join(drawn)}</g>"
         f'<text class="name" x="{LEFT + inner_w / 2}" y="{HEIGHT - 6}" text-anchor="middle">{escape(x_title)}</text>'
-        f'<text class="name" x="11" y="{TOP + inner_h / 2}" text-anchor="middle" '
-        f'transform="rotate(-90 11 {TOP + inner_h / 2})">{escape(y_title)}</text></svg>'
+        f'<text class="name" x="15" y="{TOP + inner_h / 2}" text-anchor="middle" '
+        f'transform="rotate(-90 15 {TOP + inner_h / 2})">{escape(y_title)}</text></svg>'
     )
 
 

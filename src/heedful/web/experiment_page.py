@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from heedful.errors import Mistake
 from heedful.heatmap import visible
+from heedful.report.grades import MARKS
 from heedful.web import charts
 from heedful.web.answer import answer, run_address
 from heedful.web.library import Entry
@@ -51,6 +52,7 @@ def experiment_page(site: Site, request: Request, name: str, experiment: str) ->
         "run": entry.name,
         "experiment": experiment,
         "question": QUESTIONS.get(experiment, ""),
+        "verdict": site.judge.verdicts(entry).get("verdicts", {}).get(experiment),
         "split": split,
         "column": column,
         "pair": pair,
@@ -84,6 +86,7 @@ def experiment_page(site: Site, request: Request, name: str, experiment: str) ->
         here=here,
         note=note,
         experiments=list(entry.tables),
+        marks=MARKS,
         labels=[(label, entry.label(label), int((frame.predicted == label).sum())) for label in labels[:30]],
         few=len(labels) <= MOST_COLOURS,
         histogram=_histogram(entry, frame, chosen, about, selection, here, labels),

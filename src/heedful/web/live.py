@@ -15,12 +15,14 @@ from anyio import CapacityLimiter, to_thread
 
 from heedful.errors import Mistake, one_of
 from heedful.records import Example, Words
+from heedful.report.naming import STEPS
 from heedful.web.guard import MOST_WORDS, checked_text
 from heedful.web.library import Entry, Stamp, refuse_link_out, stamp_of
 
 if TYPE_CHECKING:
     from heedful.attribution import Explained
     from heedful.experiments.observe import Observed
+    from heedful.explanation import Explanation
 
 T = TypeVar("T")
 KEPT_MODELS = 3
@@ -29,6 +31,7 @@ MOST_WAITING = 24
 THREADS = 1  # of torch: one text has too little work to share, and waiting threads take each other's time
 QUICK = ("attention", "gradient", "gradient_x_input", "integrated_gradients", "lrp", "occlusion", "omission")
 SLOW = ("lime", "shap")
+ENOUGH = STEPS | {"max_steps": 200}  # of integrated gradients, while someone waits
 KNOWN = (*QUICK, "mask", *SLOW, "random", "uniform")
 
 
@@ -51,6 +54,7 @@ class Live:
         self._observe = observer(self.model.network)
         self._seen: OrderedDict[Example, Observed] = OrderedDict()
         self._explained: OrderedDict[tuple[Example, tuple[str, ...], str | None], Explained] = OrderedDict()
+        self._sample: tuple[tuple[str, ...], Explanation] | None = None
         self._lock = Lock()
 
     def example(self, text: object, query: object = None) -> Example:
@@ -107,9 +111,22 @@ class Live:
         key = (example, tuple(methods), target)
         with self._lock, threads(THREADS):
             if key not in self._explained:
-                self._explained[key] = explain(self.model, [example], list(methods), target)[0]
+                steps = ENOUGH if "integrated_gradients" in methods else {}
+                self._explained[key] = explain(self.model, [example], list(methods), target, **steps)[0]
                 _forget(self._explained)
             return self._explained[key]
+
+    def explain_sample(self, examples: Sequence[Example]) -> Explanation:
+        """Attention and leave-one-out, in probabilities, of texts whose words are to be counted."""
+        from heedful.engine.threads import threads
+        from heedful.explainers.run import explain
+
+        with self._lock, threads(THREADS):
+            ids = tuple(example.id for example in examples)
+            if self._sample is None or self._sample[0] != ids:
+                found = explain(self.model, list(examples), ["attention", "omission"], of="probability")
+                self._sample = (ids, found)
+            return self._sample[1]
 
     def attention(self, example: Example) -> list[float]:
         weights: list[float] = self.seen(example).alpha[0].tolist()

@@ -90,16 +90,18 @@ MEASURES: dict[str, Measure] = {
         "attention/gradient_x_input",
     ),
     "tau_loo": Measure(
-        "τ of attention and omission", "τ omission", "correlation", "tau", "attention/omission"
+        "τ of attention and leave-one-out", "τ leave-one-out", "correlation", "tau", "attention/omission"
     ),
     "tau_ceiling": Measure(
-        "τ of gradient × input and omission",
+        "τ of gradient × input and leave-one-out",
         "τ of the two",
         "correlation",
         "tau",
         "gradient_x_input/omission",
     ),
-    "tau_random": Measure("τ of attention and chance", "τ chance", "correlation", "tau", "attention/random"),
+    "tau_random": Measure(
+        "τ of attention and a random order", "τ random", "correlation", "tau", "attention/random"
+    ),
     "permutation": Measure("output change under shuffled attention", "Δŷ shuffled", "permutation", "median"),
     "adversarial": Measure("ε-max JSD of adversarial attention", "ε-max JSD", "adversarial", "jsd"),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from statistics import fmean
 from threading import Lock
@@ -11,6 +11,7 @@ from typing import Any
 from fastapi import Request
 from starlette.responses import Response
 
+from heedful.report.grades import BELIEVE, HEADLINE_RULE
 from heedful.web import charts
 from heedful.web.answer import answer, number, wants_json, with_query
 from heedful.web.library import Entry
@@ -85,6 +86,8 @@ def _overview(site: Site, request: Request) -> Response:
         grid=_grid(rows, measure, sort),
         drawing=lambda row: _drawing([row], measure),
         scores=SCORES,
+        believe=BELIEVE,
+        rule=HEADLINE_RULE,
         sorts=SORTS,
         views=VIEWS,
     )
@@ -107,6 +110,7 @@ def _rows(site: Site, entries: Sequence[Entry], measure: Measure) -> list[dict[s
     counts = site.results.histograms(
         list(tables.values()), measure.column, measure.pair, measure.low, measure.high, BINS
     )
+    grades = site.grades.of(entries)
     rows = []
     for e in entries:
         bins = total(counts.get(tables[e.name], {})) if e.name in tables else []
@@ -120,6 +124,7 @@ def _rows(site: Site, entries: Sequence[Entry], measure: Measure) -> list[dict[s
                 "task": e.info.get("task"),
                 "performance": {name: e.performance.get(name) for name in SCORES},
                 "experiments": list(e.tables),
+                "believe": grades.get(e.name),
                 "mean": mean_of(e, measure),
                 "counts": bins,
             }
@@ -160,6 +165,7 @@ def _cell(rows: Sequence[dict[str, Any]], measure: Measure) -> dict[str, Any] | 
         "drawing": _drawing(rows, measure),
         "mean": _mean(rows),
         "accuracy": fmean(accuracy) if accuracy else None,
+        "believe": Counter(row["believe"] for row in rows if row["believe"]).most_common(),
         "href": with_query({"a": rows[0]["run"], "b": rows[1]["run"]}) if len(rows) > 1 else "",
     }
 

@@ -61,7 +61,8 @@ class Results:
         self._counts: OrderedDict[Any, Counts] = OrderedDict()
         self._footers: dict[Table, Footer] = {}
 
-    def _query(self, sql: str, parameters: Sequence[Any], path: Path | str) -> duckdb.DuckDBPyConnection:
+    def query(self, sql: str, parameters: Sequence[Any], path: Path | str) -> duckdb.DuckDBPyConnection:
+        """What cannot be read is a mistake that names `path`."""
         try:
             return self._database.cursor().execute(sql, list(parameters))
         except duckdb.Error as error:
@@ -92,7 +93,7 @@ class Results:
             return []
         sql = "select pair from read_parquet(?) group by pair order by min(file_row_number), pair"
         sql = sql.replace("(?)", "(?, file_row_number = true)")
-        return [str(row[0]) for row in self._query(sql, [_plain(table[0])], table[0]).fetchall()]
+        return [str(row[0]) for row in self.query(sql, [plain_path(table[0])], table[0]).fetchall()]
 
     def frame(self, table: Table, column: str, pair: str | None) -> Frame:
         key = (table, column, pair)
@@ -110,7 +111,7 @@ class Results:
             f"select example::bigint, coalesce(predicted, -1)::bigint, {extra[0]}::double, "
             f"coalesce({extra[1]}, 0)::bigint, {_quoted(column)}::double from read_parquet(?) {where}"
         )
-        found = list(self._query(sql, [_plain(table[0]), *asked], table[0]).fetchnumpy().values())
+        found = list(self.query(sql, [plain_path(table[0]), *asked], table[0]).fetchnumpy().values())
         example, predicted, attention, n_words, value = (np.ma.asarray(array) for array in found)
         frame = Frame(
             example.filled(-1),
@@ -156,9 +157,9 @@ class Results:
             f"greatest(0, least(? - 1, floor(({_quoted(column)} - ?) / ? * ?)))::bigint as bin, count(*) "
             f"from read_parquet(?, filename = true, union_by_name = true) where {where} group by all"
         )
-        asked = [bins, low, high - low, bins, [_plain(path) for path, _ in tables]]
+        asked = [bins, low, high - low, bins, [plain_path(path) for path, _ in tables]]
         try:
-            rows = self._query(
+            rows = self.query(
                 sql, asked + ([pair] if pair is not None else []), "one of the results"
             ).fetchall()
         except Mistake:
@@ -177,7 +178,7 @@ class Results:
         sql = "select * from read_parquet(?) where example = ?"
         if "example" not in self.footer(table).columns:
             return []
-        cursor = self._query(sql, [_plain(table[0]), example], table[0])
+        cursor = self.query(sql, [plain_path(table[0]), example], table[0])
         names = [str(description[0]) for description in cursor.description or ()]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
@@ -211,7 +212,7 @@ def total(counts: Mapping[int, Sequence[int]]) -> list[int]:
     return [sum(bins) for bins in zip(*counts.values(), strict=True)] if counts else []
 
 
-def _plain(path: Path) -> str:
+def plain_path(path: Path) -> str:
     """A path that DuckDB takes as it is, not as a pattern."""
     return re.sub(r"([\[*?])", r"[\1]", str(path))
 

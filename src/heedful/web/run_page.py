@@ -9,6 +9,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from heedful.errors import Mistake
+from heedful.report.grades import MARKS
 from heedful.web import charts
 from heedful.web.answer import answer, number, run_address
 from heedful.web.experiment_page import MOST_POINTS
@@ -48,6 +49,7 @@ def run_page(site: Site, request: Request, name: str) -> Response:
         columns=COLUMNS,
         measures=MEASURES,
         scores=SCORES,
+        marks=MARKS,
         playable=(entry.path / "model.safetensors").is_file(),
     )
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from fastapi import Request
 
 from heedful.errors import Mistake
+from heedful.web.grades import Grades
 from heedful.web.judged import Judge
 from heedful.web.library import Entry, Library
 from heedful.web.live import Models
@@ -26,6 +27,10 @@ class Site:
     @cached_property
     def judge(self) -> Judge:
         return Judge(self.results)
+
+    @cached_property
+    def grades(self) -> Grades:
+        return Grades(self.results)
 
     def split(self, entry: Entry, experiment: str | None = None) -> str:
         """The split that the rows of a run are of (of one experiment, or of the first that says so)."""

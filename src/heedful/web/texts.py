@@ -12,7 +12,7 @@ from typing import get_args
 
 from heedful.errors import Mistake
 from heedful.records import Corpus, Example, Split
-from heedful.store.texts import read_texts
+from heedful.store.texts import read_texts, texts_files
 from heedful.web.library import Entry, refuse_link_out
 
 KEPT = 3  # corpora held in memory
@@ -38,7 +38,7 @@ class Texts:
         """The texts at these places. Raises `NotReady` while the corpus is being read, `Mistake` if it is gone."""
         if split not in get_args(Split):
             raise Mistake(f"{entry.name} has results of the split {split!r}; known are train, dev and test.")
-        refuse_link_out(entry.path, f"texts/{split}.parquet")
+        refuse_link_out(entry.path, *(f"texts/{file.name}" for file in texts_files(entry.path, split)))
         kept = read_texts(entry.path, split, places)
         if kept is not None:
             return kept

@@ -10,6 +10,7 @@ from heedful.attribution import Attribution, Explained
 from heedful.colours import LEGEND, LEVELS
 from heedful.heatmap import html, visible
 from heedful.records import Example
+from heedful.report.naming import check_says
 from heedful.web.live import Live
 
 MOST_LABELS = 6  # bars of the prediction
@@ -53,7 +54,7 @@ def _said(a: Attribution) -> dict[str, Any]:
         "target": a.target,
         "scores": {part: scores.tolist() for part, scores in a.scores.items()},
         "removal": a.removal,
-        "check": None if a.check is None else {"ok": a.check.ok, "says": str(a.check)},
+        "check": None if a.check is None else {"ok": a.check.ok, "says": check_says(a)},
         "passes": {"forward": a.cost.forward, "backward": a.cost.backward},
     }
 

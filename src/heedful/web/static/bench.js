@@ -209,7 +209,7 @@ async function ask(more) {
   const form = document.getElementById("ask"), status = document.getElementById("status");
   if (!form) return;
   const text = form.elements.text, query = form.elements.query;
-  if (!text.value.trim() || (query && !query.value.trim())) return;
+  if (!text.value.trim() || (query && !query.value.trim())) { status.textContent = "There is nothing to read yet."; return; }
   const mine = ++newest, began = performance.now();
   const waiting = setTimeout(() => { status.textContent = "The model is reading…"; }, 300);
   const body = { text: text.value, query: query?.value, methods: form.elements.methods.value.split(","), ...more };

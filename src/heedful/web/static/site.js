@@ -60,14 +60,86 @@ document.addEventListener("submit", (event) => {
 });
 addEventListener("popstate", () => swap(location.pathname + location.search, false));
 
+// Each figure as a file: its colours are those of the page at this moment, and its letters are not cut loose from it.
+const KEPT_STYLES = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "font-size", "font-family"];
+function drawingOf(figure) {
+  const svg = figure.querySelector("svg"), copy = svg.cloneNode(true);
+  const [from, to] = [svg, copy].map((root) => [root, ...root.querySelectorAll("*")]);
+  to.forEach((element, i) => {
+    const style = getComputedStyle(from[i]);
+    for (const name of KEPT_STYLES) element.setAttribute(name, style.getPropertyValue(name));
+  });
+  copy.querySelectorAll("a").forEach((link) => { link.replaceWith(...link.childNodes); });
+  const [, , width, height] = svg.getAttribute("viewBox").split(" ");
+  for (const [name, value] of Object.entries({ xmlns: "http://www.w3.org/2000/svg", width, height })) copy.setAttribute(name, value);
+  return { address: "data:image/svg+xml;charset=utf-8," + encodeURIComponent(new XMLSerializer().serializeToString(copy)), width, height };
+}
+
+function give(href, name) {
+  const link = document.createElement("a");
+  link.href = href;
+  link.download = name;
+  link.click();
+}
+
+async function save(figure, kind) {
+  const { address, width, height } = drawingOf(figure), name = `${figure.dataset.name}.${kind}`;
+  if (kind === "svg") { give(address, name); return; }
+  const image = new Image();
+  image.src = address;
+  await image.decode();
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [3 * width, 3 * height];
+  const pen = canvas.getContext("2d");
+  pen.fillStyle = getComputedStyle(document.body).backgroundColor;
+  pen.fillRect(0, 0, canvas.width, canvas.height);
+  pen.drawImage(image, 0, 0, canvas.width, canvas.height);
+  give(canvas.toDataURL("image/png"), name);
+}
+
+function offerFiles() {
+  for (const figure of document.querySelectorAll("figure[data-name]:not([data-offered])")) {
+    figure.dataset.offered = "1";
+    const row = document.createElement("div");
+    row.className = "save";
+    for (const kind of ["svg", "png"]) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = kind.toUpperCase();
+      button.setAttribute("aria-label", `Save as ${kind.toUpperCase()}: ${figure.querySelector("svg").getAttribute("aria-label")}`);
+      button.addEventListener("click", () => save(figure, kind));
+      row.append(button);
+    }
+    figure.append(row);
+  }
+}
+
 // After a page has come: texts that are still being read are asked for again; a text goes to its model.
 function settle() {
+  offerFiles();
+  document.querySelectorAll("[data-part]").forEach(fetchPart);
   if (document.querySelector("[data-refresh]")) {
     setTimeout(() => { if (document.querySelector("[data-refresh]")) swap(location.pathname + location.search, false); }, 1500);
     return;
   }
   const live = document.querySelector("[data-live]");
   if (live) askModel(live);
+}
+
+// A part of the page that takes the model a moment: the section of the same kind on a page of its own.
+async function fetchPart(note) {
+  const link = note.querySelector("a"), asked = link.textContent, address = note.dataset.part;
+  delete note.dataset.part;
+  link.textContent = "The model is reading some of its texts…";
+  try {
+    const response = await fetch(address, { headers: { Accept: "text/html" } });
+    const next = new DOMParser().parseFromString(await response.text(), "text/html");
+    const part = next.querySelector("section");
+    if (response.ok && part) note.replaceWith(...document.adoptNode(part).childNodes);
+    else note.textContent = next.querySelector(".note")?.textContent ?? "The model could not be asked.";
+  } catch (error) {
+    link.textContent = asked;
+  }
 }
 
 async function askModel(note) {
@@ -90,4 +162,5 @@ async function askModel(note) {
   }
 }
 
+document.documentElement.classList.add("scripted");
 settle();
