@@ -42,9 +42,7 @@ def do(folder: Path, encoder: str, experiments: list[str]) -> None:
         str(folder / "long.csv"), data=DATA, model={"encoder": encoder}, training={"epochs": 1}
     )
     for asks in [[ask(name, limit=1)] for name in experiments] or [[]]:  # a text is more than half a batch
-        report = carry_out(
-            plan([config], asks), Place(folder / "runs"), Progress(quiet=True), "here", cores=1
-        )
+        report = carry_out(plan([config], asks), Place(folder / "runs"), Progress(quiet=True), "here")
         if not report.complete:
             raise SystemExit(f"failed: {report.failed}")
         print(peak())

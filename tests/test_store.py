@@ -203,6 +203,9 @@ def test_results_of_other_questions_are_kept(tmp_path: Path) -> None:
     with pytest.raises(Damaged, match=r"permutation-k1\.parquet"):
         results.check_rows("permutation", "k1")
     assert results.check_rows("permutation", "k2") is not None
+    damage(results.rows_path("permutation", "k2"), 0.1, cut=False)
+    with pytest.raises(Mistake, match=r"permutation\.parquet is damaged: run `heedful run permutation"):
+        results.rows("permutation")
     with pytest.raises(Mistake, match="heedful run correlation"):
         results.rows("correlation")
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from heedful.measure.statistics import Interval, quantile
-from heedful.report import verdicts
+from heedful.report import grades, verdicts
 from heedful.report.verdicts import Verdict
 from material import PAIRS, tables_of
 
@@ -102,7 +102,7 @@ def test_evidence_has_the_wilson_interval_and_names_the_other_methods() -> None:
 
 @given(st.floats(0, 1), st.booleans())
 def test_bars_belong_to_the_better_side(value: float, rising: bool) -> None:
-    grade = verdicts.graded(value, 0.4, 0.8, rising)
+    grade = grades.graded(value, 0.4, 0.8, rising)
     order = ["against", "mixed", "for"] if rising else ["for", "mixed", "against"]
     assert grade == order[(value >= 0.4) + (value >= 0.8)]
 

@@ -62,7 +62,8 @@ class Results:
             )
         }
         with whole_file(path) as temporary:
-            pq.write_table(table.replace_schema_metadata(made_by), temporary, compression="zstd")
+            described = table.replace_schema_metadata(made_by)
+            pq.write_table(described, temporary, compression="zstd", write_page_checksum=True)
         seal = {
             "experiment": experiment,
             "key": key,
@@ -97,12 +98,17 @@ class Results:
 
     def rows(self, experiment: str, key: str | None = None) -> pa.Table:
         """The rows of a task, or those that were asked for last."""
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
         path = self.path / f"{experiment}.parquet" if key is None else self.rows_path(experiment, key)
+        again = f"run `heedful run {experiment} --model {self.path.parent}`."
         if not path.exists():
-            raise Mistake(f"{path} is not there: run `heedful run {experiment} --model {self.path.parent}`.")
-        return pq.read_table(path, page_checksum_verification=False)
+            raise Mistake(f"{path} is not there: {again}")
+        try:
+            return pq.read_table(path, page_checksum_verification=True)
+        except (pa.ArrowException, OSError):
+            raise Mistake(f"{path} is damaged: {again}") from None
 
     def write_summary(
         self, experiment: str, key: str, summary: Mapping[str, Any], made_by: Mapping[str, Any]

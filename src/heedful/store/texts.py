@@ -51,7 +51,8 @@ def _write(path: Path, examples: Iterable[tuple[int, Example]]) -> None:
     import pyarrow.parquet as pq
 
     schema, rows = _schema(pa), (_row(place, example) for place, example in examples)
-    with whole_file(path) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as file:
+    how = {"compression": "zstd", "write_page_checksum": True}
+    with whole_file(path) as temporary, pq.ParquetWriter(temporary, schema, **how) as file:
         while some := list(islice(rows, GROUP)):
             file.write_table(pa.Table.from_pylist(some, schema=schema))
 
@@ -65,7 +66,8 @@ def read_texts(run: Path, split: str, places: Sequence[int]) -> dict[int, Exampl
     files, wanted = texts_files(run, split), set(places)
     for path in files:
         try:
-            table = pq.read_table(path, filters=[("example", "in", sorted(wanted - set(found)))])
+            these = [("example", "in", sorted(wanted - set(found)))]
+            table = pq.read_table(path, filters=these, page_checksum_verification=True)
         except (pa.ArrowException, OSError) as error:
             first = str(error).splitlines()[0]
             raise Mistake(
