@@ -21,13 +21,13 @@ where there are several. `paper` is Table 1 of Jain & Wallace 2019: a BiLSTM wit
 dimensions; ours have 100. agnews, snli and babi3 have only a part of their training data here.
 
 `drawn`, `zeros`: what words without a vector get (the default is the paper's text, N(0, 1); zeros are its code).
-`hidden` is the size of a state: 256 in the paper, 128 in its code for CNN and average. `epochs` is the best epoch and
-the last one, of the first run that the row has.
+`hidden` is the size of a state: 256 in the paper, 128 in its code for CNN and average (there with tanh). `epochs` is
+the best epoch and the last one, of the first run that the row has.
 
 | corpus | encoder | attention | hidden | vectors, drawn | vectors, zeros | no vectors | paper | epochs | minutes |
 |---|---|---|---|---|---|---|---|---|---|"""
 COLUMNS = ("normal", "zeros", "none")
-Setting = tuple[str, str, str, int]
+Setting = tuple[str, str, str, str]
 
 
 def score(run: Run) -> float:
@@ -37,7 +37,8 @@ def score(run: Run) -> float:
 
 def setting(run: Run) -> Setting:
     model = run.config.model
-    return run.config.dataset, model.encoder, model.attention, model.hidden_dim
+    size = f"{model.hidden_dim} tanh" if model.activation == "tanh" else str(model.hidden_dim)
+    return run.config.dataset, model.encoder, model.attention, size
 
 
 def cell(runs: list[Run]) -> str:
@@ -55,7 +56,7 @@ def line(where: Setting, runs: list[Run]) -> str:
     epochs = next(kinds[kind] for kind in COLUMNS if kinds[kind])[0].training()
     best = max(epoch["epoch"] for epoch in epochs if epoch["best"])
     cells = [
-        *map(str, where),
+        *where,
         *(cell(kinds[kind]) for kind in COLUMNS),
         f"{published.score:.2f}" if published else "-",
         f"{best} of {len(epochs)}",
