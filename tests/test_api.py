@@ -267,7 +267,9 @@ def test_ctrl_c_leaves_a_run_that_loads_and_goes_on(tmp_path: Path) -> None:
     arguments = ["train", str(source), "--text-column", "the review", "--label-column", "stars, in words"]
     sizes = ["--embedding-dim", "8", "--hidden-dim", "8", "--epochs", "400", "--runs", str(tmp_path / "runs")]
     sizes += ["--patience", "400", "--learning-rate", "1e-7"]
-    code = "from heedful.cli import main; main()"
+    # A shell that starts tests in the background has Ctrl-C ignored, and its children inherit that.
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    code = f"{heard}; from heedful.cli import main; main()"
     process = subprocess.Popen(
         [sys.executable, "-c", code, *arguments, *sizes], stderr=subprocess.PIPE, text=True
     )
