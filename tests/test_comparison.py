@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from heedful.measure.statistics import between_seeds
-from heedful.report.comparison import Finished, by_setting, difference, reproduced, same_order, tables
+from heedful.report.cells import Finished, by_setting, reproduced, same_order
+from heedful.report.comparison import difference, tables
 
 SETTING = ("sst", "bilstm", "additive")
 STUDY: dict[str, Any] = {

@@ -165,7 +165,8 @@ class Pair:
         if not np.isfinite(self.delta):
             raise Mistake(f"the change Δŷ of this pair is {self.delta}: it must be a finite number.")
 
-    def _halves(self) -> Iterator[tuple[str, Scores, float]]:
+    def halves(self) -> Iterator[tuple[str, Scores, float]]:
+        """(name, scores, peak) of each: both are drawn up to the same peak."""
         both = [checked(self.words, scores, self.signed) for scores in (self.first, self.second)]
         peak = float(np.abs(both).max(initial=0.0))
         return ((visible(name), scores, peak) for name, scores in zip(self.names, both, strict=True))
@@ -175,7 +176,7 @@ class Pair:
         halves = (
             f'<div class="hf-quiet">{escape(name)}</div>'
             + html(self.words, scores, self.signed, label=name, peak=peak)
-            for name, scores, peak in self._halves()
+            for name, scores, peak in self.halves()
         )
         title = f"<div>{escape(visible(self.title))}</div>" if self.title else ""
         delta = f'<div class="hf-quiet">Δŷ = {self.delta:.4g}</div>'
@@ -185,7 +186,7 @@ class Pair:
         return fragment(self.html())
 
     def to_json(self) -> dict[str, Any]:
-        weights = {name: scores.tolist() for name, scores, _ in self._halves()}
+        weights = {name: scores.tolist() for name, scores, _ in self.halves()}
         words = list(self.words.forms)
         return {
             "text": self.words.text,
@@ -206,7 +207,7 @@ class Pair:
             box=None, padding=(0, 2), title=title, title_justify="left", caption=delta, caption_justify="left"
         )
         columns = []
-        for name, scores, peak in self._halves():
+        for name, scores, peak in self.halves():
             table.add_column(Text(name), ratio=1)
             drawn = rich_text(self.words, scores, self.signed, peak=peak)
             columns.append(drawn.append(f"\n\n{top_words(self.words, scores, self.signed)}"))

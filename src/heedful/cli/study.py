@@ -136,7 +136,8 @@ def compare(name: str, vectors: str | None, runs: Path, write: Path | None) -> N
     from rich.markdown import Markdown
 
     from heedful.engine.study import notes_of, read_study
-    from heedful.report.comparison import finished_runs, page
+    from heedful.report.cells import finished_runs
+    from heedful.report.comparison import page
 
     study = read_study(name)
     found = finished_runs(runs, lambda config: study.has(config, vectors))

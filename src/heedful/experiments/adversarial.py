@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 class AdversarialConfig(Config):
     """Defaults of the paper (footnotes 6 and 7), except that the default method is the exact one.
 
-    epsilon None is .01, and .05 for models with a query. The paper gives .05 "for QA datasets"; SNLI was run
-    by the authors' code for QA, with the same decoder, so natural language inference counts as QA here.
+    epsilon None is .01, and .05 for models with a query (`epsilon_of`). The paper gives .05 "for QA datasets";
+    SNLI was run by the authors' code for QA, with the same decoder, so it counts as QA here.
     """
 
     method: Literal["exact", "adam"] = "exact"
@@ -43,6 +43,11 @@ class AdversarialConfig(Config):
     refine: bool = (
         False  # several labels, method exact: start from Adam's distributions, too (slow, gains little)
     )
+
+
+def epsilon_of(given: float | None, has_query: bool) -> float:
+    """The epsilon that was meant: the one given, or the paper's for this kind of model."""
+    return given if given is not None else 0.05 if has_query else 0.01
 
 
 def run(
@@ -103,7 +108,7 @@ def search(
     from heedful.experiments.adversary_exact import exact_adversary
     from heedful.experiments.adversary_search import ceiling, search_adversary
 
-    epsilon = config.epsilon or (0.01 if seen.query is None else 0.05)
+    epsilon = epsilon_of(config.epsilon, seen.query is not None)
     theta = seen.decoder.theta
     two_labels = theta is not None and theta.out_features == 1
     exact = adam = dense = None

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from heedful.attribution import Attribution, Explained
-from heedful.heatmap import html, visible
+from heedful.heatmap import Pair, html, visible
 from heedful.records import Example
 from heedful.report.examples import DISAGREES, Choice
 from heedful.report.findings import Illustrated
@@ -49,10 +49,10 @@ def _card(
     pair, delta = [], ""
     if adversary and adversary["jsd"] is not None and len(adversary["attention"]) == len(words):
         own, other = (np.array(adversary[name]) for name in ("attention", "adversarial"))
-        peak = float(max(own.max(), other.max()))
+        names = ("the model's attention", "adversarial attention")
         pair = [
             {"name": name, "html": Markup(html(words, scores, False, label=name, peak=peak))}
-            for name, scores in (("the model's attention", own), ("adversarial attention", other))
+            for name, scores, peak in Pair(words, own, other, adversary["delta_y"], names).halves()
         ]
         delta = (
             f"The prediction changes by {adversary['delta_y']:.4f} between the two (Δŷ); "

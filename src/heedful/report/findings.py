@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from heedful.errors import Mistake
+from heedful.experiments.adversarial import epsilon_of
 from heedful.explanation import Explanation
 from heedful.records import Example, Split
 from heedful.report.examples import Choice
@@ -45,7 +46,7 @@ class Findings:
         """What the adversary was allowed to change of the output."""
         options = self.asked.get("adversarial", {}).get("options", {})
         given = options.get("epsilon")
-        return given if given is not None else 0.01 if self.info["task"] == "classification" else 0.05
+        return epsilon_of(given, self.info["task"] != "classification")
 
 
 @dataclass(frozen=True, slots=True)

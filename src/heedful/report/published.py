@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
-from heedful.report.comparison import MEASURES, Finished, Table, correlations, scores
+from heedful.engine.study import read_study
+from heedful.report.cells import MEASURES, Finished
+from heedful.report.comparison import Table, correlations, scores
 from heedful.report.findings import Findings
 
-STUDY = "jain_wallace.toml"
+STUDY = "jain-wallace"
 SETTING = 3  # columns that name dataset, encoder and attention: the same in every row here
 
 
 @cache
 def study() -> dict[str, Any]:
-    return tomllib.loads(files("heedful").joinpath("studies", STUDY).read_text(encoding="utf-8"))
+    return read_study(STUDY).model_dump(by_alias=True)
 
 
 def published_tables(findings: Findings) -> list[Table]:

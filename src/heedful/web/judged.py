@@ -45,12 +45,13 @@ class Judge:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        from heedful.experiments.adversarial import epsilon_of
         from heedful.report import verdicts
 
         def adversarial(table: pa.Table) -> Verdict:
             options = self._results.footer(entry.tables["adversarial"]).made_by.get("options", {})
-            usual = 0.01 if entry.info.get("task") == "classification" else 0.05
-            return verdicts.adversarial(table, options.get("epsilon") or usual)
+            has_query = entry.info.get("task") != "classification"
+            return verdicts.adversarial(table, epsilon_of(options.get("epsilon"), has_query))
 
         asked: dict[str, Callable[[pa.Table], Verdict]] = {
             "permutation": verdicts.permutation,

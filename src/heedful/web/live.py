@@ -149,7 +149,7 @@ class Live:
 
     def adversary(self, example: Example, epsilon: object = None) -> dict[str, Any]:
         """The attention that differs most while the prediction moves by at most epsilon."""
-        from heedful.experiments.adversarial import AdversarialConfig, search
+        from heedful.experiments.adversarial import AdversarialConfig, epsilon_of, search
         from heedful.experiments.experiment import generators
 
         config = AdversarialConfig.parse({"epsilon": epsilon}, "the adversary")
@@ -157,7 +157,7 @@ class Live:
         found, _ = search(seen, config, generators(np.random.default_rng(0)))
         assert found is not None
         return self.decode(example, found.alpha[0].tolist()) | {
-            "epsilon": config.epsilon or (0.01 if seen.query is None else 0.05),
+            "epsilon": epsilon_of(config.epsilon, seen.query is not None),
             "exact": bool(found.exact[0]),
             "bound": float(found.bound[0]),
             "distance": float(found.jsd[0]),
