@@ -26,9 +26,7 @@ from heedful.measure.agreement import expected_overlap, top_k_overlap
 from heedful.measure.rank import kendall, spearman, weighted_kendall
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from heedful.models.classifier import AttentiveClassifier
+    from heedful.models.classifier import AttentiveClassifier, Output
     from heedful.records import Batch
 
 RANDOM = "random"
@@ -80,7 +78,7 @@ def run(
     for examples, batch in batches:
         output = (how or read)(model, batch)
         real = batch.passage.mask.cpu().numpy()  # (B, length)
-        scores = {name: method(model, batch, output.predicted) for name, method in methods.items()}
+        scores = {name: method(model, batch, output) for name, method in methods.items()}
         scores[ATTENTION] = output.alpha.cpu().numpy()  # already known: not computed again
         scores[RANDOM] = random_scores(real, [generator_of(i) for i in examples])
         if config.absolute:
@@ -97,7 +95,7 @@ def run(
 
 
 def methods_of(config: CorrelationConfig) -> dict[str, Callable[..., Floats]]:
-    """Each method of the pairs once, with its options, as a function (model, batch, target) -> scores."""
+    """Each method of the pairs once, with its options, as a function (model, batch, output) -> scores."""
     from heedful.explainers import EXPLAINERS
     from heedful.explainers.gradient import JAIN_WALLACE as GRADIENT
     from heedful.explainers.omission import JAIN_WALLACE as OMISSION
@@ -122,8 +120,11 @@ def methods_of(config: CorrelationConfig) -> dict[str, Callable[..., Floats]]:
             known = ", ".join(sorted(explainer.options)) or "none"
             raise Mistake(f"{name} does not take the option {unknown[0]!r}. It takes: {known}.")
 
-        def scores(model: AttentiveClassifier, batch: Batch, target: Tensor) -> Floats:
-            found = explainer.run(model, batch, target, **options).passage
+        knows = "output" in explainer.options
+
+        def scores(model: AttentiveClassifier, batch: Batch, output: Output) -> Floats:
+            known = {"output": output} if knows else {}
+            found = explainer.run(model, batch, output.predicted, **options, **known).passage
             values: Floats = found.detach().cpu().numpy()
             return values
 

@@ -63,7 +63,7 @@ def spread(values: Floats, p: Floats | None = None) -> Line:
     1000 samples, and fewer of large tables (200 from 20000 rows on), whose interval is narrow anyway.
     """
     resamples = int(np.clip(4_000_000 // max(1, len(values)), 200, 1000))
-    line = asdict(statistics.summarise(values, np.random.default_rng(0), p, resamples=resamples))
+    line = asdict(statistics.summarise(values, p, resamples=resamples))
     if p is None:
         del line["sig_frac"]
     return plain(line)

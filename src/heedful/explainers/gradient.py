@@ -5,17 +5,19 @@ Everything here starts at the embeddings x: nothing is accumulated on parameters
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final, Literal, TypedDict
 
 import torch
 from torch import Tensor
 
 from heedful.errors import Mistake, one_of
+from heedful.explainers import recurrence
 from heedful.explainers.explainer import Scores
+from heedful.explainers.journey import depart
 from heedful.models import AttentiveClassifier
 from heedful.models.classifier import Of, score
-from heedful.records import Batch, Tokens
+from heedful.models.encoders import BiLSTM, Encoder
+from heedful.records import Batch
 
 Parts = Literal["passage", "query", "both"]
 
@@ -47,7 +49,11 @@ def gradient(
 
     `absolute` changes nothing here, and is taken so that one set of options serves both methods.
     """
-    return _from_gradients(_norm, model, batch, target, of, parts, hold_attention, absolute)
+    asked = chosen(model, parts, of)
+    x, x_query = embeddings(model, batch)
+    slopes = gradients(model, batch, x, x_query, target, of, asked, hold_attention)
+    norms = {part: slope.square().sum(-1).sqrt() for part, slope in zip(asked, slopes, strict=True)}
+    return _scores(batch, norms, x)
 
 
 def gradient_x_input(
@@ -64,40 +70,24 @@ def gradient_x_input(
 
     `hold_attention`: alpha is a constant, so words count only through the states they make.
     """
-    return _from_gradients(_dot, model, batch, target, of, parts, hold_attention, absolute)
-
-
-def _norm(slope: Tensor, x: Tensor) -> Tensor:
-    return slope.square().sum(-1).sqrt()  # (batch, length)
-
-
-def _dot(slope: Tensor, x: Tensor) -> Tensor:
-    return (slope * x).sum(-1)  # (batch, length)
-
-
-def _from_gradients(
-    reduce: Callable[[Tensor, Tensor], Tensor],
-    model: AttentiveClassifier,
-    batch: Batch,
-    target: Tensor,
-    of: Of,
-    parts: Parts,
-    hold_attention: bool,
-    absolute: bool,
-) -> Scores:
-    x, x_query = embeddings(model, batch)
     asked = chosen(model, parts, of)
-    slopes = gradients(model, batch, x, x_query, target, of, asked, hold_attention)
+    zero = model.embedding.weight.new_zeros(())
+    starts = (zero if "passage" in asked else None, zero if "query" in asked else None)
+    journey = depart(model, batch, target, of, starts, hold_attention)
+    end = zero.new_ones(1)  # d f_c / d x . (x - 0), at x: the last point of the way from zero to x
+    names: tuple[Parts, ...] = ("passage", "query")
+    shares = dict(zip(names, journey.integrate(end, end, room=1), strict=False))
+    return _scores(batch, {part: shares[part].abs() if absolute else shares[part] for part in asked}, zero)
 
-    def scores(part: Parts, tokens: Tokens, x: Tensor) -> Tensor:
-        values = reduce(slopes[asked.index(part)], x)  # (batch, length)
-        return (values.abs() if absolute else values) * tokens.mask
 
+def _scores(batch: Batch, values: dict[Parts, Tensor], like: Tensor) -> Scores:
+    """Scores from the values (batch, length) of the parts that were asked for."""
     query = None
-    if "query" in asked and batch.query is not None and x_query is not None:
-        query = scores("query", batch.query, x_query)
+    if "query" in values and batch.query is not None:
+        query = values["query"] * batch.query.mask
+    elsewhere = like.new_zeros(batch.passage.ids.shape)
     return Scores(
-        passage=scores("passage", batch.passage, x) if "passage" in asked else x.new_zeros(x.shape[:2]),
+        passage=values["passage"] * batch.passage.mask if "passage" in values else elsewhere,
         query=query,
         forward_passes=len(batch),
         backward_passes=len(batch),
@@ -134,34 +124,38 @@ def gradients(
     asked: tuple[Parts, ...],
     hold_attention: bool = False,
 ) -> tuple[Tensor, ...]:
-    """The gradient of f_c with respect to each part asked for, like x or x_query in shape.
-
-    cuDNN's LSTM has no backward pass in eval mode, so the backward pass is done without cuDNN, here only.
-    """
-    leaves = {"passage": x.detach(), "query": x_query.detach() if x_query is not None else None}
+    """The gradient of f_c with respect to each part asked for, like x or x_query in shape."""
+    x, x_query = x.detach(), x_query.detach() if x_query is not None else None
+    leaves = {"passage": x, "query": x_query}
     wanted = [leaf.requires_grad_() for part in asked if (leaf := leaves[part]) is not None]
-    with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
-        f = explained(model, batch, leaves["passage"], leaves["query"], target, of, hold_attention)
+    with torch.enable_grad():
+        f = explained(model, batch, x, x_query, target, of, hold_attention)
         return torch.autograd.grad(f.sum(), wanted)  # texts do not mix: one sum serves them all
 
 
 def explained(
     model: AttentiveClassifier,
     batch: Batch,
-    x: Tensor | None,
+    x: Tensor,
     x_query: Tensor | None,
     target: Tensor,
     of: Of,
-    hold_attention: bool = False,
+    hold_attention: bool,
 ) -> Tensor:
     """f_c (batch,) as a function of the embeddings."""
-    if not hold_attention:
-        return model(batch, x=x, x_query=x_query).score(target, of)
-    assert x is not None
     query = None
-    if batch.query is not None and x_query is not None:
-        query = model.encode_query(x_query, batch.query.present)  # (batch, hidden)
-    h = model.encode(x, batch.passage.present)  # (batch, length, hidden)
-    with torch.no_grad():
+    if batch.query is not None and x_query is not None and model.query_encoder is not None:
+        reader, present = model.query_encoder, batch.query.present
+        query = reader.summary(_encode(reader, x_query, present), present)  # (batch, hidden)
+    h = _encode(model.encoder, x, batch.passage.present)  # (batch, length, hidden)
+    with torch.set_grad_enabled(not hold_attention):
         alpha = model.attend(h, batch.passage.mask, query)  # (batch, length)
     return score(model.decode(h, alpha, query, batch.candidates), target, of)
+
+
+def _encode(encoder: Encoder, x: Tensor, present: Tensor) -> Tensor:
+    """h (batch, length, hidden), differentiable with respect to x."""
+    if type(encoder) is BiLSTM:
+        return recurrence.encode(encoder, x, present)
+    h: Tensor = encoder(x, present)
+    return h

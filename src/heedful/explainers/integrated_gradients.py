@@ -19,8 +19,7 @@ from heedful.data.vocabulary import UNK
 from heedful.errors import Mistake, one_of
 from heedful.explainers.explainer import Scores
 from heedful.explainers.gradient import Parts, chosen
-from heedful.explainers.journey import Journey, rooms, take
-from heedful.explainers.line import line
+from heedful.explainers.journey import depart, rooms, take
 from heedful.models import AttentiveClassifier
 from heedful.models.classifier import Of
 from heedful.records import Batch, Tokens
@@ -64,7 +63,9 @@ def integrated_gradients(
     while len(rows) > 0:
         a, weights = nodes(n_steps, method, like)
         for some, room in rooms(model, batch, rows, n_steps, internal_batch_size):
-            journey = _depart(model, batch, some, target, of, asked, bases)
+            texts = take(batch, some)
+            starts = _baselines(model, batch, some, texts, asked, bases)
+            journey = depart(model, texts, target[some], of, starts)
             change[some] = journey.change(like)
             shares = journey.integrate(a, weights, room)  # (texts, length) of passage and query
             passage[some, : shares[0].shape[1]] = shares[0]
@@ -99,48 +100,39 @@ def nodes(n_steps: int, method: Method, like: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @torch.no_grad()
-def _depart(
+def _baselines(
     model: AttentiveClassifier,
     batch: Batch,
     rows: Tensor,
-    target: Tensor,
-    of: Of,
+    some: Batch,
     asked: tuple[Parts, ...],
     bases: tuple[Baseline, Baseline],
-) -> Journey:
-    """The texts `rows` of the batch at the beginning of their journey."""
-    some = take(batch, rows)
-    lines = []
-    names: tuple[Parts, Parts] = ("passage", "query")
-    encoders = (model.encoder, model.query_encoder)
-    for name, tokens, whole, encoder, base in zip(
-        names, (some.passage, some.query), (batch.passage, batch.query), encoders, bases, strict=True
-    ):
-        if tokens is None or whole is None or encoder is None:
-            continue
-        x = model.embed(tokens)  # (texts, length, dim)
-        b = _baseline(model, whole, rows, tokens, x, base) if name in asked else None
-        lines.append(line(encoder, tokens, x, b))
-    return Journey(model, some, target[rows], of, lines)
+) -> tuple[Tensor | None, Tensor | None]:
+    """b of passage and query for the texts `rows` of the batch; None for a part that stays at its input."""
+    passage = _baseline(model, batch.passage, rows, some.passage, bases[0]) if "passage" in asked else None
+    if "query" not in asked or batch.query is None or some.query is None:
+        return passage, None
+    return passage, _baseline(model, batch.query, rows, some.query, bases[1])
 
 
 def _baseline(
-    model: AttentiveClassifier, whole: Tokens, rows: Tensor, tokens: Tokens, x: Tensor, given: Baseline
+    model: AttentiveClassifier, whole: Tokens, rows: Tensor, tokens: Tokens, given: Baseline
 ) -> Tensor:
     """b, like x (texts, length, dim), for the texts `rows` of the whole batch."""
+    like = model.embedding.weight
+    like_x = (*whole.ids.shape, like.shape[1])  # (batch, length, dim)
     if isinstance(given, str):
         if given == "zero":
-            return torch.zeros_like(x)
+            return like.new_zeros(()).expand(*tokens.ids.shape, like.shape[1])
         if given == "unk":
             return model.embed(replace(tokens, ids=torch.full_like(tokens.ids, UNK)))
         raise one_of("baseline", given, ["zero", "unk"])
-    b = torch.as_tensor(given, dtype=x.dtype, device=x.device)
-    like_x = (*whole.ids.shape, x.shape[-1])  # (batch, length, dim)
+    b = torch.as_tensor(given, dtype=like.dtype, device=like.device)
     if tuple(b.shape) == like_x:
-        b = b[rows, : x.shape[1]]
-    elif tuple(b.shape) not in ((), like_x[2:]):
+        return b[rows, : tokens.ids.shape[1]]
+    if tuple(b.shape) not in ((), like_x[2:]):
         raise Mistake(f"baselines has the shape {tuple(b.shape)}; it must be {like_x[2:]} or {like_x}.")
-    return b.expand_as(x)
+    return b.expand(*tokens.ids.shape, like.shape[1])
 
 
 def _check(

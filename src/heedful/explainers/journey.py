@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from heedful.explainers.line import Line
+from heedful.explainers.line import Line, line
 from heedful.models import AttentiveClassifier
 from heedful.models.classifier import Of, score
 from heedful.models.encoders import BiLSTM
@@ -54,6 +54,25 @@ def take(batch: Batch, rows: Tensor) -> Batch:
     )
 
 
+@torch.no_grad()
+def depart(
+    model: AttentiveClassifier,
+    batch: Batch,
+    target: Tensor,
+    of: Of,
+    baselines: tuple[Tensor | None, Tensor | None],
+    hold_attention: bool = False,
+) -> Journey:
+    """The texts at the beginning of their journey from baselines, like x; None: a part that does not move."""
+    tokens, encoders = (batch.passage, batch.query), (model.encoder, model.query_encoder)
+    lines = [
+        line(encoder, part, model.embed(part), baseline)
+        for part, encoder, baseline in zip(tokens, encoders, baselines, strict=True)
+        if part is not None and encoder is not None
+    ]
+    return Journey(model, batch, target, of, lines, hold_attention)
+
+
 @dataclass(frozen=True, slots=True)
 class Journey:
     """Some texts on their way from baseline to input."""
@@ -63,6 +82,7 @@ class Journey:
     target: Tensor  # (texts,)
     of: Of
     lines: list[Line]  # of the passage, and of the query where there is one
+    hold_attention: bool = False  # alpha is a constant: words count only through the states they make
 
     def change(self, like: Tensor) -> Tensor:
         """f(x) - f(b): (texts,)."""
@@ -77,7 +97,7 @@ class Journey:
         for first in range(0, len(a), room):
             some = slice(first, first + room)
             points = [line.at(a[some]) for line in self.lines]
-            with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
+            with torch.enable_grad():
                 f = self._f([point.requires_grad_() for point in points], len(a[some]))
                 slopes = torch.autograd.grad(f.sum(), points)  # texts do not mix: one sum serves them all
             pairs = zip(self.lines, slopes, strict=True)
@@ -96,6 +116,7 @@ class Journey:
             present = again(self.batch.query.present)
             query = self.model.query_encoder.summary(self.lines[1].encode(points[1], present), present)
         h = self.lines[0].encode(points[0], again(self.batch.passage.present))
-        alpha = self.model.attend(h, again(self.batch.passage.mask), query)
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not self.hold_attention):
+            alpha = self.model.attend(h, again(self.batch.passage.mask), query)
         candidates = None if self.batch.candidates is None else again(self.batch.candidates)
         return score(self.model.decode(h, alpha, query, candidates), again(self.target), self.of)

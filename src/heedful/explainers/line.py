@@ -40,13 +40,15 @@ def line(encoder: Encoder, tokens: Tokens, x: Tensor, baseline: Tensor | None) -
     """The line from baseline to x, both (texts, length, dim); without a baseline, x does not move."""
     if baseline is None:
         return Still(encoder(x, tokens.present))
-    step = (x - baseline) * tokens.mask.unsqueeze(-1)  # (texts, length, dim): x - b, words only
+    words = tokens.mask.unsqueeze(-1)  # (texts, length, 1): only they move
     if type(encoder) is not BiLSTM:
-        return Embeddings(encoder, x, step)
+        return Embeddings(encoder, x, (x - baseline) * words)
     weights = recurrence.Weights.of(encoder)
-    p = recurrence.turn(weights.project(x), tokens.present) + weights.b.unsqueeze(1)
-    change = recurrence.turn(weights.project(step), tokens.present)
-    return Projections(weights.W_hh, tokens.present, p, change)
+    Wx = weights.project(x)  # (length, 2, texts, 4 hidden)
+    change = weights.project(x - baseline) if baseline.any() else Wx
+    step = recurrence.turn(change * words.transpose(0, 1).unsqueeze(1), tokens.present)
+    p = recurrence.turn(Wx, tokens.present) + weights.b.unsqueeze(1)
+    return Projections(weights.W_hh, tokens.present, p, step)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +102,7 @@ class Projections(Line):
         return torch.addcmul(self.p.unsqueeze(3), self.step.unsqueeze(3), back).flatten(2, 3)
 
     def encode(self, point: Tensor, present: Tensor) -> Tensor:
-        h = recurrence.turn(recurrence.states(point, self.W_hh), present)  # (length, 2, texts * steps, ...)
-        return h.permute(2, 0, 1, 3).flatten(2)
+        return recurrence.joined(recurrence.states(point, self.W_hh), present)
 
     def along(self, slope: Tensor, weights: Tensor) -> Tensor:
         length, _, texts, wide = self.p.shape

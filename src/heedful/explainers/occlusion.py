@@ -19,7 +19,7 @@ from heedful.explainers.edits import Operator
 from heedful.explainers.explainer import Scores
 from heedful.explainers.one_word import OneWord, change_each_word
 from heedful.explainers.perturb import Part, Progress
-from heedful.models.classifier import AttentiveClassifier, Of, probabilities, score
+from heedful.models.classifier import AttentiveClassifier, Of, Output, probabilities, score
 from heedful.records import Batch, Tokens
 
 Parts = Literal["passage", "query", "both"]
@@ -96,6 +96,7 @@ def effects(
     state_tolerance: float = 0.0,
     internal_batch_size: int | None = None,
     progress: Progress | None = None,
+    output: Output | None = None,
 ) -> Scores:
     """The effect of changing each word by itself, in the passage, the query, or both.
 
@@ -120,6 +121,7 @@ def effects(
             tolerance=state_tolerance,
             internal_batch_size=internal_batch_size,
             progress=progress,
+            output=output,
         )
         drops = difference(asked, target, of, change)  # (batch, length)
         return (drops.abs() if absolute else drops) * tokens.mask, asked.texts

@@ -17,7 +17,7 @@ from torch import Tensor
 from heedful.explainers.explainer import Scores
 from heedful.explainers.occlusion import Change, Parts, effects
 from heedful.explainers.perturb import Progress
-from heedful.models.classifier import AttentiveClassifier, Of
+from heedful.models.classifier import AttentiveClassifier, Of, Output
 from heedful.records import Batch
 
 # Jain & Wallace 2019, section 4.1: leave-one-out is the total variation distance of the outputs.
@@ -36,11 +36,13 @@ def omission(
     state_tolerance: float = 0.0,
     internal_batch_size: int | None = None,
     progress: Progress | None = None,
+    output: Output | None = None,
 ) -> Scores:
     """The drop of f_c (or the change of all outputs, `change="tvd"`) when each word is left out.
 
     state_tolerance: with a BiLSTM, a shortened text whose state has come back to the original's within it is not
     read further; 0 reads all of it.
+    output: what the model says of the batch as it is, where that is known already.
     """
     return effects(
         model,
@@ -54,4 +56,5 @@ def omission(
         state_tolerance=state_tolerance,
         internal_batch_size=internal_batch_size,
         progress=progress,
+        output=output,
     )

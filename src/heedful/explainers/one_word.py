@@ -20,7 +20,7 @@ from heedful.explainers.one_word_bilstm import bilstm_contexts
 from heedful.explainers.one_word_local import local_contexts
 from heedful.explainers.perturb import Part, Progress, ask, embedded, evaluating, predict, select
 from heedful.models.attention import Additive, Dot, General, Uniform
-from heedful.models.classifier import AttentiveClassifier, Decoder
+from heedful.models.classifier import AttentiveClassifier, Decoder, Output
 from heedful.models.encoders import CNN, Average, BiLSTM
 from heedful.records import Batch, Tokens
 
@@ -47,8 +47,12 @@ def change_each_word(
     tolerance: float = 0.0,
     internal_batch_size: int | None = None,
     progress: Progress | None = None,
+    output: Output | None = None,
 ) -> OneWord:
-    """Every word of `part` deleted, replaced by `token` or zeroed, one at a time."""
+    """Every word of `part` deleted, replaced by `token` or zeroed, one at a time.
+
+    `output`: what the model says of the batch as it is, if that is known already.
+    """
     if tolerance < 0:
         raise Mistake(f"tolerance must be 0 (exact) or more, not {tolerance}.")
     if internal_batch_size is not None and internal_batch_size < 1:
@@ -56,7 +60,7 @@ def change_each_word(
     if not 0 <= token < model.embedding.num_embeddings:
         raise Mistake(f"token must be a word id from 0 to {model.embedding.num_embeddings - 1}, not {token}.")
     with evaluating(model), torch.no_grad():
-        found = _asked(model, batch, operator, part, token, tolerance, internal_batch_size, progress)
+        found = _asked(model, batch, operator, part, token, tolerance, internal_batch_size, progress, output)
         if operator != "delete":
             return found
         tokens = batch.query if part == "query" else batch.passage
@@ -85,12 +89,13 @@ def _asked(
     tolerance: float,
     internal_batch_size: int | None,
     progress: Progress | None,
+    output: Output | None,
 ) -> OneWord:
     """Each changed text's logits, in the way that costs least."""
     if part == "query":
         return _query(model, batch, operator, token, internal_batch_size, progress)
     if has_structure(model):
-        return _passage(model, batch, operator, token, tolerance, internal_batch_size, progress)
+        return _passage(model, batch, operator, token, tolerance, internal_batch_size, progress, output)
     edits = Edits.each_word(batch.passage)
     logits = predict(
         model,
@@ -122,6 +127,7 @@ def _passage(
     tolerance: float,
     internal_batch_size: int | None,
     progress: Progress | None,
+    output: Output | None,
 ) -> OneWord:
     """Through the structure of the encoder, texts of like length together."""
     words = int(batch.passage.mask.sum())
@@ -130,7 +136,7 @@ def _passage(
     done = 0
     for group, rows in _groups(model, batch, internal_batch_size):
         some = select(batch, group)
-        out = model(some)
+        out = model(some) if output is None else output.rows(group, some.passage.ids.shape[1])
         new = None
         if operator == "replace":
             new = model.embedding.weight[token].expand_as(out.x)

@@ -19,7 +19,7 @@ from heedful.models.encoders import BiLSTM
 def bilstm(rule: Rule, name: str, encoder: BiLSTM, x: Tensor, present: Tensor) -> Layer:
     """h (batch, length, hidden), and the way back to words: (batch, length, hidden) -> (batch, length)."""
     weights = recurrence.Weights.of(encoder)
-    p = recurrence.turn(weights.project(x), present) + weights.b.unsqueeze(1)
+    p = weights.inputs(x, present)
     gates, c, h = recurrence.run(p, weights.W_hh)
     batch, length = present.shape
     hidden = c.shape[-1]
@@ -50,4 +50,4 @@ def bilstm(rule: Rule, name: str, encoder: BiLSTM, x: Tensor, present: Tensor) -
         words = (s * (p[..., signal] - b_g)).sum(-1)  # (length, 2, batch): x_i sum_j w_ij s_j, over i
         return recurrence.turn(words, present).sum(1).T
 
-    return recurrence.turn(h, present).permute(2, 0, 1, 3).flatten(2), back
+    return recurrence.joined(h, present), back

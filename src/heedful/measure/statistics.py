@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ Floats = NDArray[np.float64]
 
 SIGNIFICANT = 0.05  # p <= .05, uncorrected, as published (Jain & Wallace 2019, table 2)
 _CELLS = 1 << 20  # resampled values held at once
+_REMEMBERED = 1 << 22  # at most so many, of each of the last few sizes: a table has many columns of one size
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +63,9 @@ class Paired:
 
 def summarise(
     values: ArrayLike,
-    generator: np.random.Generator,
     p: ArrayLike | None = None,
     *,
+    seed: int = 0,
     resamples: int = 1000,
     level: float = 0.95,
 ) -> Summary:
@@ -83,17 +85,18 @@ def summarise(
     if not kept.size:
         nan = float("nan")
         return Summary(0, int(values.size), nan, nan, nan, nan, share)
-    low, high = bootstrap(kept, generator, resamples=resamples, level=level)
+    low, high = bootstrap(kept, seed=seed, resamples=resamples, level=level)
     mean, std = float(kept.mean()), float(kept.std())
     return Summary(int(kept.size), int((~defined).sum()), mean, std, low, high, share)
 
 
 def bootstrap(
-    values: ArrayLike, generator: np.random.Generator, *, resamples: int = 1000, level: float = 0.95
+    values: ArrayLike, *, seed: int = 0, resamples: int = 1000, level: float = 0.95
 ) -> tuple[float, float]:
     """Percentile bootstrap interval of the mean: the middle `level` of the means of samples with replacement.
 
-    One value alone says nothing about its spread: the interval is then nan.
+    The same for the same values: it has a generator of its own. One value alone says nothing about its spread:
+    the interval is then nan.
     """
     values = _flat(values)
     if np.isnan(values).any():
@@ -102,13 +105,25 @@ def bootstrap(
         )
     if values.size < 2:
         return float("nan"), float("nan")
-    at_once = max(1, _CELLS // values.size)
-    means = [
-        values[generator.integers(0, values.size, (min(at_once, resamples - done), values.size))].mean(axis=1)
-        for done in range(0, resamples, at_once)
-    ]
-    low, high = np.quantile(np.concatenate(means), [(1 - level) / 2, (1 + level) / 2])
+    remembered = values.size * resamples <= _REMEMBERED
+    counts = (_known_counts if remembered else _counts)(values.size, resamples, seed)
+    means = np.concatenate([some @ values for some in counts]) / values.size
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
+
+
+def _counts(n: int, resamples: int, seed: int) -> Iterator[Floats]:
+    """How often each of n values is drawn: (some of the resamples, n), until there are all."""
+    generator, at_once = np.random.default_rng(seed), max(1, _CELLS // n)
+    for done in range(0, resamples, at_once):
+        rows = min(at_once, resamples - done)
+        drawn = generator.integers(0, n, (rows, n)) + n * np.arange(rows)[:, None]
+        yield np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n).astype(np.float64)
+
+
+@lru_cache(maxsize=4)
+def _known_counts(n: int, resamples: int, seed: int) -> tuple[Floats, ...]:
+    return tuple(_counts(n, resamples, seed))
 
 
 def quantile(values: ArrayLike, q: float = 0.5, *, level: float = 0.95) -> Interval:

@@ -48,6 +48,12 @@ class Output:
     def score(self, target: Tensor, of: Of = "logit") -> Tensor:
         return score(self.logits, target, of)
 
+    def rows(self, which: Tensor, length: int) -> Output:
+        """Some of the texts, their passages cut to a length that holds them."""
+        x, h, alpha = (part[which, :length] for part in (self.x, self.h, self.alpha))
+        of_query = (None if part is None else part[which] for part in (self.x_query, self.query))
+        return Output(x, h, alpha, self.logits[which], *of_query)
+
 
 def probabilities(logits: Tensor) -> Tensor:
     """(..., outputs) -> (..., labels). One logit z means two labels: [1 - sigmoid(z), sigmoid(z)]."""

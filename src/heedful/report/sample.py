@@ -135,7 +135,7 @@ def agreement(sample: Explanation, method: str) -> Interval | None:
     tau = tau[~np.isnan(tau)]
     if tau.size < 2:
         return None
-    return Interval(float(tau.mean()), *bootstrap(tau, np.random.default_rng(0)))
+    return Interval(float(tau.mean()), *bootstrap(tau))
 
 
 def _padded(e: Explained, a: Attribution, width: int) -> NDArray[np.float64]:

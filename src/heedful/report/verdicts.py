@@ -133,7 +133,7 @@ def agreement(table: pa.Table) -> Verdict:
 
 
 def _mean(values: Floats) -> str:
-    low, high = bootstrap(values, np.random.default_rng(0), resamples=RESAMPLES)
+    low, high = bootstrap(values, resamples=RESAMPLES)
     return interval(Interval(float(values.mean()), low, high))
 
 
@@ -202,7 +202,7 @@ def adversarial(table: pa.Table, epsilon: float | None = None) -> Verdict:
         sentence = "No text has two words or more: there is no other attention."
         return Verdict(question, "unclear", "Undefined", sentence, rule, "has no alternative")
     shares = jsd[defined] / ceiling[defined]
-    low, high = bootstrap(shares, np.random.default_rng(0), resamples=RESAMPLES)
+    low, high = bootstrap(shares, resamples=RESAMPLES)
     found = Interval(float(shares.mean()), low, high)
     exact = bool((column(table, "exact")[defined] > 0).all())
     grade = grade_of_freedom(found.value, exact)
