@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from faults import digests, write_corpus
 from heedful.engine.carry_out import carry_out
@@ -78,6 +79,21 @@ def test_a_node_is_killed_and_nothing_is_lost(cluster: Any, tmp_path: Path) -> N
     assert digests(runs) == digests(tmp_path / "here")
     again = carry_out(made, Place(runs), QUIET, "ray")
     assert len(again.kept) == len(made)
+
+
+def test_gpus_are_asked_of_ray(cluster: Any, tmp_path: Path) -> None:
+    """Ray counts the GPUs that a node says it has, so where there is none a node can say it has one."""
+    write_corpus(tmp_path / "reviews.csv", 40)
+    made, place = study(tmp_path / "reviews.csv"), Place(tmp_path / "runs", gpus=0.5)
+    with pytest.raises(Mistake, match=r"--gpus 0\.5: the Ray cluster has 0 GPUs"):
+        carry_out(made, place, QUIET, "ray")
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU: what follows is about a node where torch has none")
+    cluster.add_node(num_cpus=1, num_gpus=1)
+    cluster.wait_for_nodes()
+    report = carry_out(made, place, QUIET, "ray")
+    assert len(report.failed) == len(made.of("train"))  # each was given the GPU, and found it of no use
+    assert all("torch cannot use it there" in failure.error for failure in report.failed)
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "somewhere"])

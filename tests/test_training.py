@@ -8,14 +8,16 @@ import torch
 from torch.nn import functional as F
 
 from heedful.config import ModelConfig, TrainingConfig
-from heedful.data.batching import Encoded, Texts
+from heedful.data.batching import CPU, Encoded, Texts
 from heedful.models import build
 from heedful.models.classifier import AttentiveClassifier, Output
 from heedful.models.training import Epoch, State, finished, fit, loss_function, make_optimiser, parts, predict
 from zoo import network
 
 
-def encoded(n: int, seed: int = 0, n_labels: int = 2, has_query: bool = False) -> Encoded:
+def encoded(
+    n: int, seed: int = 0, n_labels: int = 2, has_query: bool = False, device: torch.device = CPU
+) -> Encoded:
     """Texts whose label is told by one word: 10 + label."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, n_labels, n)
@@ -30,7 +32,7 @@ def encoded(n: int, seed: int = 0, n_labels: int = 2, has_query: bool = False) -
             flat += [2, *words.tolist(), 3]
         return Texts(np.array(flat), lengths, np.cumsum(lengths) - lengths)
 
-    return Encoded(texts(True), texts(False) if has_query else None, None, labels)
+    return Encoded(texts(True), texts(False) if has_query else None, None, labels, device)
 
 
 def small(seed: int = 0, n_labels: int = 2, has_query: bool = False) -> AttentiveClassifier:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
 Task = Literal["classification", "qa", "nli"]
@@ -98,6 +99,9 @@ class Tokens:
     present: Tensor  # (batch, length) bool
     mask: Tensor  # (batch, length) bool
 
+    def to(self, device: torch.device) -> Tokens:
+        return Tokens(self.ids.to(device), self.present.to(device), self.mask.to(device))
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -110,3 +114,14 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.passage.ids)
+
+    def to(self, device: torch.device) -> Batch:
+        """The same on another device, or itself."""
+        if device == self.passage.ids.device:
+            return self
+        return Batch(
+            self.passage.to(device),
+            None if self.query is None else self.query.to(device),
+            None if self.candidates is None else self.candidates.to(device),
+            None if self.labels is None else self.labels.to(device),
+        )

@@ -47,6 +47,10 @@ def study(
         str | None,
         typer.Option(help="Of the Ray cluster: auto, or ray://HOST:PORT. Otherwise one is started."),
     ] = None,
+    gpus: Annotated[
+        float,
+        typer.Option(help="On Ray: share of a GPU for each training and experiment (0.25: four on one)."),
+    ] = 0.0,
     cores: Annotated[int | None, typer.Option(help="Cores to use. Otherwise all that are allowed.")] = None,
     checkpoint_every: Annotated[float, typer.Option(help="Seconds of training that a kill may cost.")] = 30.0,
     runs: Runs = Path("runs"),
@@ -98,7 +102,8 @@ def study(
         )
     if as_published and not dry_run:
         raise Mistake("--as-published is for --dry-run: what is not here cannot be run.")
-    place = Place(runs, folders, checkpoint_every)
+    check_gpus(gpus, engine)
+    place = Place(runs, folders, checkpoint_every, gpus)
     plan = make_plan(
         chosen.configs, chosen.asks, folders, published_sources(chosen) if as_published else None
     )
@@ -121,6 +126,15 @@ def study(
         compare(name, vectors, runs, write)
     if not report.complete:
         raise typer.Exit(1)
+
+
+def check_gpus(gpus: float, engine: EngineName) -> None:
+    from heedful.errors import Mistake
+
+    if gpus and engine is not EngineName.ray:
+        raise Mistake("--gpus is for --engine ray: this machine's own engine computes on its CPUs.")
+    if gpus < 0 or (gpus > 1 and gpus != int(gpus)):
+        raise Mistake(f"--gpus {gpus:g}: a share of one GPU (0.5), or a whole number of them.")
 
 
 def published_sources(chosen: Selection) -> dict[str, Source]:

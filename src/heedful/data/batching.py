@@ -18,6 +18,7 @@ from heedful.errors import Mistake
 from heedful.records import Batch, Example, Tokens, Words
 
 Ints = NDArray[np.int64]
+CPU = torch.device("cpu")
 POOL = 100  # batches that are sorted by length together when shuffled: long enough for little padding
 
 
@@ -56,6 +57,7 @@ class Encoded:
     queries: Texts | None
     candidates: NDArray[np.bool_] | None  # (examples, classes)
     labels: Ints | None  # (examples,)
+    device: torch.device = CPU  # where batches are made
 
     def __len__(self) -> int:
         return len(self.passages.lengths)
@@ -73,7 +75,7 @@ class Encoded:
             query=None if self.queries is None else self.queries.tokens(chosen),
             candidates=None if self.candidates is None else torch.from_numpy(self.candidates[chosen]),
             labels=None if self.labels is None else torch.from_numpy(self.labels[chosen]),
-        )
+        ).to(self.device)
 
     def batches(
         self, batch_size: int, rng: np.random.Generator | None = None, token_budget: int | None = None
@@ -83,8 +85,10 @@ class Encoded:
             yield indices, self.batch(indices)
 
 
-def encode(examples: Sequence[Example], vocabulary: Vocabulary, n_labels: int) -> Encoded:
-    """Look up the words of all examples, once."""
+def encode(
+    examples: Sequence[Example], vocabulary: Vocabulary, n_labels: int, device: torch.device = CPU
+) -> Encoded:
+    """Look up the words of all examples, once; batches will be on `device`."""
     _check(examples, n_labels)
     queries = [example.query for example in examples if example.query is not None]
     labels = [example.label for example in examples if example.label is not None]
@@ -93,6 +97,7 @@ def encode(examples: Sequence[Example], vocabulary: Vocabulary, n_labels: int) -
         queries=Texts.encode(queries, vocabulary) if queries else None,
         candidates=_candidates(examples, n_labels),
         labels=np.array(labels, dtype=np.int64) if len(labels) == len(examples) else None,
+        device=device,
     )
 
 

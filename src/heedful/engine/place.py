@@ -14,6 +14,7 @@ class Place:
     runs: Path
     data_dirs: tuple[Path, ...] = ()
     checkpoint_every: float = CHECKPOINT_EVERY
+    gpus: float = 0.0  # share of a GPU that a task has, on Ray; 0: the CPU computes
 
     def to_json(self) -> dict[str, Any]:
         """Absolute: a worker may be somewhere else."""
@@ -21,9 +22,10 @@ class Place:
             "runs": str(self.runs.absolute()),
             "data_dirs": [str(folder.absolute()) for folder in self.data_dirs],
             "checkpoint_every": self.checkpoint_every,
+            "gpus": self.gpus,
         }
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Place:
         folders = tuple(Path(folder) for folder in values["data_dirs"])
-        return cls(Path(values["runs"]), folders, values["checkpoint_every"])
+        return cls(Path(values["runs"]), folders, values["checkpoint_every"], values["gpus"])

@@ -79,6 +79,7 @@ def answers(address: str) -> None:
 
 def follow(ray: Any, schedule: Schedule, place: Place, board: Board) -> None:
     """Hand out what is ready, hear what is done."""
+    check_gpus(ray, place)
     do = ray.remote(num_cpus=1, max_retries=RETRIES)(do_task)
     here = tuple(folder for folder in locate.data_dirs(place.data_dirs) if folder.is_dir())
     values, folder = replace(place, data_dirs=here).to_json(), str(Path.cwd())
@@ -87,7 +88,8 @@ def follow(ray: Any, schedule: Schedule, place: Place, board: Board) -> None:
         while not schedule.over:
             room = AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1))) - len(under_way)
             while room > 0 and (task := schedule.next(time.monotonic(), free=1)) is not None:
-                under_way[do.remote(task.to_json(), values, folder)] = task
+                gpus = 0 if task.kind == "summarise" else place.gpus
+                under_way[do.options(num_gpus=gpus).remote(task.to_json(), values, folder)] = task
                 board.begin(task)
                 room -= 1
             ready, _ = ray.wait(list(under_way), timeout=0.5) if under_way else ([], [])
@@ -98,6 +100,16 @@ def follow(ray: Any, schedule: Schedule, place: Place, board: Board) -> None:
     finally:
         for future in under_way:  # stopped: what they have written so far stays
             ray.cancel(future, force=True)
+
+
+def check_gpus(ray: Any, place: Place) -> None:
+    """Ray itself would wait for such a node for ever."""
+    found = ray.cluster_resources().get("GPU", 0.0)
+    if place.gpus > found:
+        raise Mistake(
+            f"--gpus {place.gpus:g}: the Ray cluster has {found:g} GPUs. Start its nodes with --num-gpus, "
+            "or leave --gpus out: tasks compute on CPUs then."
+        )
 
 
 def hear(ray: Any, future: Any, task: Task, schedule: Schedule, board: Board) -> None:

@@ -22,9 +22,10 @@ import torch
 
 from heedful.config import ModelConfig, RunConfig
 from heedful.data import locate
-from heedful.data.batching import Encoded, encode
+from heedful.data.batching import CPU, Encoded, encode
 from heedful.data.vectors import load_vectors
 from heedful.data.vocabulary import Vocabulary
+from heedful.engine.device import find_device
 from heedful.engine.place import Place
 from heedful.engine.progress import Progress
 from heedful.engine.task import Task
@@ -52,10 +53,12 @@ def train(task: Task, corpus: Corpus, place: Place, progress: Progress) -> Run:
     words = [text for e in corpus["train"] for text in (e.passage, e.query) if text]
     vocabulary = Vocabulary.build(words, config.data.min_df or 1)
     network, vectors = start(config, corpus, vocabulary, words, place.data_dirs)
+    device = find_device(place)
+    network.to(device)
     if vectors is not None:
         progress.say(coverage(vectors, len(vocabulary)))
-    info = run_info(task, corpus, vectors)
-    sets = [encode(corpus[split], vocabulary, len(corpus.labels)) for split in ("train", "dev")]
+    info = run_info(task, corpus, vectors, device)
+    sets = [encode(corpus[split], vocabulary, len(corpus.labels), device) for split in ("train", "dev")]
     with threads(n_threads):
         state = fit_all(task, network, sets, state, n_threads, Saver(run, info, vocabulary), place, progress)
         run.write_description(info, vocabulary.words)
@@ -153,7 +156,9 @@ def coverage(vectors: dict[str, Any], n_words: int) -> str:
     )
 
 
-def run_info(task: Task, corpus: Corpus, vectors: dict[str, Any] | None) -> dict[str, Any]:
+def run_info(
+    task: Task, corpus: Corpus, vectors: dict[str, Any] | None, device: torch.device
+) -> dict[str, Any]:
     """What config.json holds."""
     versions = {name: version(name) for name in ("heedful", "torch", "numpy", "spacy")}
     words = {
@@ -176,6 +181,7 @@ def run_info(task: Task, corpus: Corpus, vectors: dict[str, Any] | None) -> dict
             "skipped": list(corpus.skipped),
         },
         "versions": versions | {"python": platform.python_version()},
+        "device": str(device),
     }
 
 
@@ -201,7 +207,8 @@ def resumed(run: Run, progress: Progress, n_threads: int) -> tuple[State, int]:
 def test_scores(network: AttentiveClassifier, corpus: Corpus, vocabulary: Vocabulary) -> dict[str, Any]:
     """Scores on the test split, or on dev where there is none; what is undefined (nan) is None."""
     split = "test" if corpus["test"] else "dev"
-    encoded = encode(corpus["test"] or corpus["dev"], vocabulary, len(corpus.labels))
+    examples = corpus["test"] or corpus["dev"]
+    encoded = encode(examples, vocabulary, len(corpus.labels), network.device)
     if encoded.labels is None:
         raise Mistake(f"{corpus.name}: the {split} split has texts without a label.")
     scores = performance(encoded.labels, predict(network, encoded))
@@ -214,7 +221,7 @@ def describe(epoch: Epoch, epochs: int) -> str:
     return f"epoch {epoch.epoch}/{epochs} loss {epoch.loss:.4f} dev {epoch.score:.4f}{mark}"
 
 
-def load(run: Run) -> Model:
+def load(run: Run, device: torch.device = CPU) -> Model:
     """A trained model, ready to read text."""
     info, config = run.info, run.config
     vocabulary = Vocabulary(run.words)
@@ -222,5 +229,5 @@ def load(run: Run) -> Model:
     sizes = config.model.model_copy(update={"embedding_dim": info["embedding_dim"]})
     network = build(sizes, len(vocabulary), len(labels), info["task"] != "classification")
     network.load_state_dict({name: torch.from_numpy(array) for name, array in run.weights().items()})
-    network.eval()
+    network.to(device).eval()
     return Model(run.name, network, vocabulary, labels, info["task"], info["tokenizer"], config)

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from heedful import experiments
 from heedful.data import corpora
+from heedful.engine.device import find_device
 from heedful.engine.place import Place
 from heedful.engine.progress import Progress
 from heedful.engine.rows import ask_model, chosen
@@ -90,7 +91,7 @@ class Workshop:
         which = f"{run.path} {weights}"
         if self._model is None or self._model[0] != which:
             self._model = None
-            self._model = which, load(run)
+            self._model = which, load(run, find_device(self.place))
         return self._model[1], weights
 
     def _ask(self, task: Task, progress: Progress) -> None:

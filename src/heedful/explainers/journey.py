@@ -86,7 +86,7 @@ class Journey:
 
     def change(self, like: Tensor) -> Tensor:
         """f(x) - f(b): (texts,)."""
-        ends = like.new_tensor([0.0, 1.0])
+        ends = torch.tensor([0.0, 1.0]).to(like)
         with torch.no_grad():
             f = self._f([line.at(ends) for line in self.lines], 2).view(-1, 2)
         return f[:, 1] - f[:, 0]

@@ -39,7 +39,7 @@ def explain(
     for indices, batch in model.encode(examples).batches(64, token_budget=EXPLAIN_BUDGET):
         with torch.inference_mode():
             p = model.network(batch).probabilities  # (batch, labels)
-        targets = p.argmax(-1) if wanted is None else torch.full((len(batch),), wanted)  # (batch,)
+        targets = p.argmax(-1) if wanted is None else p.new_full((len(batch),), wanted, dtype=torch.long)
         scores = [
             (e, given := options_of(e, options), e.run(model.network, batch, targets, **given))
             for e in chosen
@@ -51,7 +51,7 @@ def explain(
                 passage=example.passage,
                 query=example.query,
                 labels=model.labels,
-                probabilities=p[row].double().numpy(),
+                probabilities=p[row].double().cpu().numpy(),
                 truth=None if example.label is None else model.labels[example.label],
                 attributions=tuple(
                     attribution(explainer, given, found, batch, row, model.labels[int(targets[row])])
@@ -86,7 +86,7 @@ def attribution(
 
 
 def at_words(scores: Tensor, mask: Tensor, row: int) -> np.ndarray[Any, Any]:
-    return scores[row][mask[row]].double().numpy()
+    return scores[row][mask[row]].double().cpu().numpy()
 
 
 def judged(axiom: Axiom, gap: float, scale: float) -> Check:

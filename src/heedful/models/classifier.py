@@ -137,6 +137,10 @@ class AttentiveClassifier(nn.Module):
         self.attention = attention(hidden, has_query)
         self.decoder = Decoder(hidden, 1 if n_labels == 2 and not has_query else n_labels, has_query)
 
+    @property
+    def device(self) -> torch.device:
+        return self.embedding.weight.device
+
     def embed(self, tokens: Tokens) -> Tensor:
         x: Tensor = self.embedding(tokens.ids)
         return x

@@ -60,7 +60,7 @@ class Model:
         return tuple(made)
 
     def encode(self, examples: Sequence[Example]) -> Encoded:
-        return encode(examples, self.vocabulary, len(self.labels))
+        return encode(examples, self.vocabulary, len(self.labels), self.network.device)
 
     def batches(
         self, examples: Sequence[Example], token_budget: int = TOKEN_BUDGET

@@ -130,7 +130,7 @@ def predict(model: AttentiveClassifier, encoded: Encoded) -> NDArray[np.float64]
     result = np.empty((len(encoded), model.n_labels))
     with torch.inference_mode():
         for indices, batch in encoded.batches(512, token_budget=TOKEN_BUDGET):
-            result[indices] = model(batch).probabilities.double().numpy()
+            result[indices] = model(batch).probabilities.double().cpu().numpy()
     return result
 
 
@@ -144,6 +144,7 @@ def loss_function(
     """
     assert train.labels is not None, "training needs labels"
     counts = torch.from_numpy(np.bincount(train.labels, minlength=model.n_labels)).float().clamp(min=1)
+    counts = counts.to(model.device)
     weighted = config.class_weights and not model.has_query
     if model.n_labels == 2 and not model.has_query:
         positive = counts[0] / counts[1] if weighted else None  # N / N+ - 1
@@ -181,7 +182,8 @@ def make_optimiser(model: AttentiveClassifier, config: TrainingConfig) -> torch.
 
 
 def copy(weights: Weights) -> Weights:
-    return {name: tensor.detach().clone() for name, tensor in weights.items()}
+    """Wherever they are, a copy in the CPU's memory."""
+    return {name: tensor.detach().to("cpu", copy=True) for name, tensor in weights.items()}
 
 
 def snapshot(optimiser: torch.optim.Adam, model: AttentiveClassifier) -> Weights:
@@ -199,4 +201,4 @@ def restore(optimiser: torch.optim.Adam, model: AttentiveClassifier, memory: Wei
     parameters = dict(model.named_parameters())
     for key, tensor in copy(memory).items():
         name, what = key.rsplit("/", 1)
-        optimiser.state[parameters[name]][what] = tensor
+        optimiser.state[parameters[name]][what] = tensor.to(parameters[name].device)
