@@ -10,7 +10,6 @@ import typer
 from heedful.cli.options import Quiet, Runs
 
 SHOWN = 2  # texts whose attention is drawn in the terminal
-EXPERIMENTS = ("correlation", "permutation", "adversarial")
 
 
 def demo(
@@ -45,7 +44,7 @@ def demo(
         console.print(explained)
         planted = ", ".join(example.passage.surface(i) for i in example.evidence or ())
         console.print(f"[dim]planted:[/] {planted}\n", markup=True)
-    for experiment in EXPERIMENTS:
+    for experiment in api.list_experiments():
         api.run(experiment, run, progress=progress)
     command = f"heedful report {run.path} -o {output}"
     written = api.write_report([run], output, progress=progress, command=command)

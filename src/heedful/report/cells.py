@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.config import RunConfig
+from heedful.experiments import EXPERIMENTS
 from heedful.measure.statistics import Spread, between_seeds
 from heedful.store.run import runs_in
 
@@ -20,7 +21,6 @@ MEASURES = {  # of the study file -> the pair of explainers whose tau it is
     "loo": "attention/omission",
     "ceiling": "gradient_x_input/omission",
 }
-EXPERIMENTS = ("performance", "correlation", "permutation", "adversarial")
 CLOSE = 0.12  # a mean tau this near to either published set counts as reproduced
 
 Setting = tuple[str, str, str]  # dataset, encoder, attention
@@ -42,7 +42,7 @@ def finished_runs(folder: Path, belongs: Callable[[RunConfig], bool]) -> list[Fi
     for run in runs_in(folder):
         config = run.config
         if run.finished and belongs(config):
-            kept = {name: run.results.summary(name) for name in EXPERIMENTS}
+            kept = {name: run.results.summary(name) for name in ("performance", *EXPERIMENTS)}
             setting = (config.dataset, config.model.encoder, config.model.attention)
             found.append(Finished(setting, config.seed, {name: one for name, one in kept.items() if one}))
     return found

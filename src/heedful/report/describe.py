@@ -10,11 +10,11 @@ from typing import Any
 
 from heedful.config import RunConfig
 from heedful.engine.again import settings, train_words
-from heedful.experiments import find
+from heedful.experiments import EXPERIMENTS, find
 from heedful.heatmap import visible
 from heedful.measure.statistics import Interval
 from heedful.report import sample
-from heedful.report.findings import EXPERIMENTS, Findings, Illustrated
+from heedful.report.findings import Findings, Illustrated
 from heedful.report.naming import method_name
 from heedful.report.verdicts import listed
 

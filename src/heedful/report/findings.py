@@ -10,13 +10,12 @@ from typing import Any
 import pyarrow as pa
 
 from heedful.errors import Mistake
+from heedful.experiments import EXPERIMENTS
 from heedful.experiments.adversarial import epsilon_of
 from heedful.explanation import Explanation
 from heedful.records import Example, Split
 from heedful.report.examples import Choice
 from heedful.store.run import Run
-
-EXPERIMENTS = ("correlation", "permutation", "adversarial")
 
 
 @dataclass(frozen=True, slots=True)

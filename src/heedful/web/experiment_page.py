@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from starlette.responses import Response
 
 from heedful.errors import Mistake
+from heedful.experiments import EXPERIMENTS, find
 from heedful.heatmap import visible
 from heedful.report.grades import MARKS
 from heedful.web import charts
 from heedful.web.answer import answer, run_address
 from heedful.web.library import Entry
-from heedful.web.measures import COLUMNS, DEFAULT_COLUMN, NOT_DRAWN, QUESTIONS, Column
+from heedful.web.measures import COLUMNS, DEFAULT_COLUMN, NOT_DRAWN, Column
 from heedful.web.results import Frame, Table
 from heedful.web.selection import ORDERS, Selection, ordered
 from heedful.web.site import Site, choice, whole
@@ -51,7 +52,7 @@ def experiment_page(site: Site, request: Request, name: str, experiment: str) ->
     data = {
         "run": entry.name,
         "experiment": experiment,
-        "question": QUESTIONS.get(experiment, ""),
+        "question": find(experiment).question if experiment in EXPERIMENTS else "",
         "verdict": site.judge.verdicts(entry).get("verdicts", {}).get(experiment),
         "split": split,
         "column": column,

@@ -13,9 +13,10 @@ from threading import Lock
 from typing import Any
 
 from heedful.errors import Mistake
+from heedful.experiments import EXPERIMENTS
 from heedful.report import grades
 from heedful.report.grades import Grade
-from heedful.web.library import ORDER, Entry
+from heedful.web.library import Entry
 from heedful.web.results import Results, Table, plain_path
 
 PAIRS = ("attention/gradient_x_input", "attention/omission", "gradient_x_input/omission", "attention/random")
@@ -36,7 +37,7 @@ class Grades:
     def of(self, entries: Sequence[Entry]) -> dict[str, Grade]:
         """By run; a run without results of the three experiments has none."""
         found: dict[str, dict[str, Grade | None]] = {
-            e.name: {name: _summarised(e, name) for name in ORDER if name in e.tables} for e in entries
+            e.name: {name: _summarised(e, name) for name in EXPERIMENTS if name in e.tables} for e in entries
         }
         unsure = [e for e in entries if found[e.name].get("correlation", "unclear") is None]
         with self._lock:

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from heedful.errors import Mistake, one_of
+from heedful.experiments import EXPERIMENTS
 
 T = TypeVar("T")
 Stamp = tuple[int, int, int]  # of a file: when it was changed, its size, its place on the disk
 
-ORDER = ("correlation", "permutation", "adversarial")  # as the paper asks them; others follow by name
 FRESH = 1.0  # seconds before the folders are looked at again
 
 
@@ -165,7 +165,7 @@ class Library:
                 summaries[experiment] = {k: v for k, v in summary.items() if k not in ("sha256", "task")}
             elif file.startswith("results/") and file.endswith(".parquet"):
                 tables[experiment] = (path / file, stamp)
-        known = [experiment for experiment in ORDER if experiment in tables]
+        known = [experiment for experiment in EXPERIMENTS if experiment in tables]
         tables = {
             experiment: tables[experiment] for experiment in (*known, *(t for t in tables if t not in known))
         }

@@ -55,12 +55,6 @@ COLUMNS: dict[str, Column] = {
 DEFAULT_COLUMN = {"correlation": "tau", "permutation": "median", "adversarial": "jsd"}
 NOT_DRAWN = {"example", "predicted", "max_attention", "n_words", "p", "overlap_expected"}
 
-QUESTIONS = {
-    "correlation": "Does attention agree with other measures of what mattered?",
-    "permutation": "Would the prediction change, had the same weights been given to other words?",
-    "adversarial": "How different can attention be, and the prediction still be the same?",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Measure:

@@ -9,12 +9,13 @@ from fastapi import Request
 from starlette.responses import Response
 
 from heedful.errors import Mistake
+from heedful.experiments import EXPERIMENTS, find
 from heedful.report.grades import MARKS
 from heedful.web import charts
 from heedful.web.answer import answer, number, run_address
 from heedful.web.experiment_page import MOST_POINTS
 from heedful.web.library import Entry
-from heedful.web.measures import COLUMNS, MEASURES, QUESTIONS, Measure
+from heedful.web.measures import COLUMNS, MEASURES, Measure
 from heedful.web.overview import BINS, SCORES, mean_of
 from heedful.web.results import total
 from heedful.web.site import Site, choice
@@ -45,7 +46,7 @@ def run_page(site: Site, request: Request, name: str) -> Response:
         data,
         entry=entry,
         drawings=drawings,
-        questions=QUESTIONS,
+        questions={name: find(name).question for name in EXPERIMENTS},
         columns=COLUMNS,
         measures=MEASURES,
         scores=SCORES,
