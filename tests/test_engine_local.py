@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import heedful
 from faults import digests
 from heedful.cli import app
 from heedful.data.planted import generate
+from heedful.data.registry import CORPORA
 from heedful.engine.carry_out import carry_out, train_one, work
 from heedful.engine.configure import configure
 from heedful.engine.estimate import estimate
@@ -91,6 +93,25 @@ def test_other_options_do_not_cost_what_was_computed(trained: tuple[Plan, Place]
     report = carry_out(made, place, QUIET, "here", cores=1)
     assert not report.done
     assert run.results.rows("permutation").equals(before)  # under its plain name again
+
+
+@pytest.mark.parametrize(("name", "kept"), [("adr", False), ("sst", True)])
+def test_texts_that_may_not_be_passed_on_are_not_kept(tmp_path: Path, name: str, kept: bool) -> None:
+    texts, labels = list(generate("single", 90, seed=0)), CORPORA[name].recipe.labels or ()
+    for split, some in (("train", texts[:60]), ("dev", texts[60:75]), ("test", texts[75:])):
+        path = tmp_path / "data" / name / f"{split}.jsonl.gz"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with gzip.open(path, "wt") as file:
+            rows = [{"text": one.text, "label": labels[i % 2]} for i, one in enumerate(some)]
+            file.writelines(json.dumps(row) + "\n" for row in rows)
+    small_model = {"encoder": "average", "embedding_dim": 4, "hidden_dim": 4}
+    config = configure(name, model=small_model, training={"epochs": 1}, data={"tokenizer": "whitespace"})
+    made = plan([config], [ask("permutation")], data_dirs=[tmp_path / "data"])
+    place = Place(tmp_path / "runs", (tmp_path / "data",))
+    assert carry_out(made, place, QUIET, "here", cores=1).complete
+    run = place.runs / made.of("train")[0].run
+    assert (run / "results" / "permutation.parquet").is_file()
+    assert (run / "texts").is_dir() == kept
 
 
 def test_rows_say_what_they_are(trained: tuple[Plan, Place]) -> None:

@@ -38,6 +38,7 @@ class Entry:
     model: Mapping[str, int] = field(default_factory=dict)  # settings that differ from config.ModelConfig
     training: Mapping[str, int] = field(default_factory=dict)  # and from config.TrainingConfig
     built_in: bool = False
+    restricted: bool = False  # its texts may not be passed on, so runs do not keep them
 
     @property
     def task(self) -> Task:
@@ -96,6 +97,7 @@ CORPORA: dict[str, Entry] = {
     "adr": Entry(
         title="Tweets that mention an adverse drug reaction, or not",
         licence="the publishers forbid passing the tweets on",
+        restricted=True,
         get="annotations of Nikfarjam et al. 2015 with the tweets fetched by yourself, as a table with "
         "text and label, then `heedful data prepare adr --from FOLDER`",
         recipe=Recipe(labels=("none", "reaction")),
@@ -133,6 +135,7 @@ CORPORA: dict[str, Entry] = {
     "diabetes": Entry(
         title="MIMIC-III discharge summaries, coded for diabetes or not",
         licence=MIMIC_LICENCE,
+        restricted=True,
         get=MIMIC_GET.format("diabetes"),
         recipe=Recipe(labels=("other", "diabetic")),
         min_df=5,
@@ -141,6 +144,7 @@ CORPORA: dict[str, Entry] = {
     "anemia": Entry(
         title="MIMIC-III discharge summaries with anemia, chronic or acute",
         licence=MIMIC_LICENCE,
+        restricted=True,
         get=MIMIC_GET.format("anemia"),
         recipe=Recipe(labels=("chronic", "acute")),
         min_df=5,
@@ -244,3 +248,8 @@ OTHERS: dict[str, Other] = {
     "align_roen": Other(f"Romanian-English word alignment ({NOT_LOADED})", "none stated"),
     "sst_wiki": Other("SST sentence followed by a Wikipedia sentence", "none stated", SENTIMENT),
 }
+
+
+def restricted(name: str) -> bool:
+    """Whether the texts of a corpus may not be passed on."""
+    return name in CORPORA and CORPORA[name].restricted

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from heedful import experiments
 from heedful.data import corpora
+from heedful.data.registry import restricted
 from heedful.engine.device import find_device
 from heedful.engine.place import Place
 from heedful.engine.progress import Progress
@@ -106,7 +107,8 @@ class Workshop:
             table = ask_model(model, examples, task.ask, task.config.seed, bar)
         asked = task.ask.model_dump(mode="json", exclude={"experiment"})
         seconds = time.perf_counter() - began
-        keep_texts(run.path, task.ask.split, examples, places.tolist())  # first: rows are never without them
+        if not restricted(task.config.dataset):  # first: rows are never without them
+            keep_texts(run.path, task.ask.split, examples, places.tolist())
         run.results.write_rows(task.ask.experiment, task.key, table, asked, weights, seconds)
 
     def _summarise(self, task: Task) -> None:
