@@ -96,14 +96,17 @@ class Journey:
         total: list[Tensor] = []
         for first in range(0, len(a), room):
             some = slice(first, first + room)
-            points = [line.at(a[some]) for line in self.lines]
-            with torch.enable_grad():
-                f = self._f([point.requires_grad_() for point in points], len(a[some]))
-                slopes = torch.autograd.grad(f.sum(), points)  # texts do not mix: one sum serves them all
-            pairs = zip(self.lines, slopes, strict=True)
+            pairs = zip(self.lines, self.slopes(a[some]), strict=True)
             shares = [line.along(slope, weights[some]) for line, slope in pairs]
             total = [sum_ + share for sum_, share in zip(total, shares, strict=True)] if total else shares
         return total
+
+    def slopes(self, a: Tensor) -> tuple[Tensor, ...]:
+        """df_c at the points of each line (see `Line.at`), of their shape."""
+        points = [line.at(a) for line in self.lines]
+        with torch.enable_grad():
+            f = self._f([point.requires_grad_() for point in points], len(a))
+            return torch.autograd.grad(f.sum(), points)  # texts do not mix: one sum serves them all
 
     def _f(self, points: list[Tensor], n_steps: int) -> Tensor:
         """f_c at such points: (texts * steps,), the steps of a text side by side."""

@@ -35,6 +35,10 @@ class Line:
         """sum_k weights_k (df/dx at a_k) . (x - b) for each word: (texts, length)."""
         raise NotImplementedError
 
+    def at_embeddings(self, slope: Tensor) -> Tensor:
+        """df/dx, (texts * steps, length, dim), from the slope at such points."""
+        raise NotImplementedError
+
 
 def line(encoder: Encoder, tokens: Tokens, x: Tensor, baseline: Tensor | None) -> Line:
     """The line from baseline to x, both (texts, length, dim); without a baseline, x does not move."""
@@ -48,7 +52,7 @@ def line(encoder: Encoder, tokens: Tokens, x: Tensor, baseline: Tensor | None) -
     change = weights.project(x - baseline) if baseline.any() else Wx
     step = recurrence.turn(change * words.transpose(0, 1).unsqueeze(1), tokens.present)
     p = recurrence.turn(Wx, tokens.present) + weights.b.unsqueeze(1)
-    return Projections(weights.W_hh, tokens.present, p, step)
+    return Projections(weights, tokens.present, p, step)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,9 @@ class Still(Line):
 
     def along(self, slope: Tensor, weights: Tensor) -> Tensor:
         return self.h.new_zeros(self.h.shape[:2])
+
+    def at_embeddings(self, slope: Tensor) -> Tensor:
+        return torch.zeros_like(self.h)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +94,15 @@ class Embeddings(Line):
         by_step = slope.view(len(self.x), len(weights), *slope.shape[1:])  # (texts, steps, length, dim)
         return (torch.einsum("nkld,k->nld", by_step, weights) * self.step).sum(-1)
 
+    def at_embeddings(self, slope: Tensor) -> Tensor:
+        return slope
+
 
 @dataclass(frozen=True, slots=True)
 class Projections(Line):
     """The BiLSTM: p moves, (length, 2, texts, 4 hidden), its second direction turned around."""
 
-    W_hh: Tensor  # (2, hidden, 4 hidden)
+    weights: recurrence.Weights
     present: Tensor  # (texts, length)
     p: Tensor
     step: Tensor
@@ -102,10 +112,14 @@ class Projections(Line):
         return torch.addcmul(self.p.unsqueeze(3), self.step.unsqueeze(3), back).flatten(2, 3)
 
     def encode(self, point: Tensor, present: Tensor) -> Tensor:
-        return recurrence.joined(recurrence.states(point, self.W_hh), present)
+        return recurrence.joined(recurrence.states(point, self.weights.W_hh), present)
 
     def along(self, slope: Tensor, weights: Tensor) -> Tensor:
         length, _, texts, wide = self.p.shape
         by_step = slope.view(length, 2, texts, len(weights), wide)
         shares = (torch.einsum("ldnkg,k->ldng", by_step, weights) * self.step).sum(-1)  # (length, 2, texts)
         return recurrence.turn(shares, self.present).sum(1).T
+
+    def at_embeddings(self, slope: Tensor) -> Tensor:
+        present = self.present.repeat_interleave(slope.shape[2] // len(self.present), 0)
+        return self.weights.back(recurrence.turn(slope, present))

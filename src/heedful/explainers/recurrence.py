@@ -44,6 +44,10 @@ class Weights:
         """W_ih x, no bias, nothing turned: (batch, length, dim) -> (length, 2, batch, 4 hidden)."""
         return torch.einsum("btd,kgd->tkbg", x, self.W_ih)
 
+    def back(self, slope: Tensor) -> Tensor:
+        """df/dx (batch, length, dim) from df/dp, nothing turned."""
+        return torch.einsum("tkbg,kgd->btd", slope, self.W_ih)
+
     def inputs(self, x: Tensor, present: Tensor) -> Tensor:
         """p, its second direction turned: (length, 2, batch, 4 hidden)."""
         return turn(self.project(x), present) + self.b.unsqueeze(1)
@@ -129,9 +133,3 @@ def states(p: Tensor, W_hh: Tensor) -> Tensor:
 def joined(states: Tensor, present: Tensor) -> Tensor:
     """h of both directions side by side, as the encoder gives it: (batch, length, 2 hidden)."""
     return turn(states, present).permute(2, 0, 1, 3).flatten(2)
-
-
-def encode(encoder: BiLSTM, x: Tensor, present: Tensor) -> Tensor:
-    """encoder(x, present), differentiable with respect to x alone, at half the cost of `nn.LSTM` and autograd."""
-    weights = Weights.of(encoder)
-    return joined(states(weights.inputs(x, present), weights.W_hh), present)

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from heedful.errors import Mistake
 from heedful.explainers.explainer import Scores
-from heedful.explainers.gradient import Parts, chosen, embeddings
+from heedful.explainers.gradient import Parts, chosen
 from heedful.explainers.relevance_layers import average, cnn, transformer
 from heedful.explainers.relevance_lstm import bilstm
 from heedful.explainers.relevance_rules import Layer, Rule
@@ -83,7 +83,7 @@ def _propagate(
     model: AttentiveClassifier, batch: Batch, target: Tensor, rule: Rule
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """f_c (batch,), and the relevance of the words of the passage and of the query."""
-    x, x_query = embeddings(model, batch)
+    x, x_query = _embeddings(model, batch)
     h, back_passage = _encoder(rule, "passage encoder", model.encoder, x, batch.passage)
     query = R_query = None
     if model.query_encoder is not None and batch.query is not None and x_query is not None:
@@ -164,3 +164,10 @@ def _positive(epsilon: float) -> float:
     if not epsilon > 0:
         raise Mistake(f"epsilon must be above 0, not {epsilon}: it keeps a division by zero away.")
     return epsilon
+
+
+def _embeddings(model: AttentiveClassifier, batch: Batch) -> tuple[Tensor, Tensor | None]:
+    """x (batch, length, dim), and x of the query where there is one, as constants."""
+    with torch.no_grad():
+        x_query = model.embed(batch.query) if model.has_query and batch.query is not None else None
+        return model.embed(batch.passage), x_query
