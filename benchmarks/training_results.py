@@ -23,8 +23,8 @@ dimensions; ours have 100. agnews, snli and babi3 have only a part of their trai
 `drawn`, `zeros`: what words without a vector get (the default is the paper's text, N(0, 1); zeros are its code).
 `hidden` is the size of a state: 256 in the paper, 128 in its code for CNN and average (there with tanh). `epochs` is
 the best epoch and the last one, of the first run that the row has; `minutes` are of one core, often beside other work.
-Epochs are 8 (25 on snli, 100 on bAbI), as published, but 4 for imdb with dot attention (`--epochs 4`); snli and bAbI end
-after 5 or 15 epochs without a better one (`--patience`).
+Epochs are 8 (25 on snli, 100 on bAbI), as published, but 4 for imdb with dot attention (`--epochs 4`); snli and bAbI
+end after 5 or 15 epochs without a better one (`--patience`).
 
 | corpus | encoder | attention | hidden | vectors, drawn | vectors, zeros | no vectors | paper | epochs | minutes |
 |---|---|---|---|---|---|---|---|---|---|"""
