@@ -14,7 +14,7 @@ from torch import Tensor
 from heedful.config import ModelConfig
 from heedful.explainers.gradient import gradient_x_input
 from heedful.explainers.integrated_gradients import integrated_gradients
-from heedful.explainers.journey import take
+from heedful.explainers.perturb import select
 from heedful.explainers.relevance import lrp
 from heedful.models import AttentiveClassifier, build
 from heedful.records import Batch, Tokens
@@ -71,7 +71,7 @@ def captum(model: AttentiveClassifier, batch: Batch, texts: int, internal_batch_
     scores = torch.zeros(batch.passage.ids.shape)
     for start in range(0, len(batch), texts):
         rows = torch.arange(start, min(start + texts, len(batch)))
-        some = take(batch, rows).passage
+        some = select(batch, rows).passage
         attributions = method.attribute(
             some.ids,
             baselines=torch.where(some.mask, 0, some.ids),  # the padding word: its embedding is zero

@@ -33,11 +33,11 @@ def fitted(device: torch.device, n_labels: int, has_query: bool, stop: bool = Fa
         return build(config, 40, n_labels, has_query, 0).to(device)
 
     train, dev = (encoded(n, s, n_labels, has_query, device) for s, n in enumerate((60, 20)))
-    model, epochs = network(), None
+    model = network()
     steps = fit(model, train, dev, CONFIG, 0)
     if stop:
-        epochs, model = next(steps), network()
-        steps = fit(model, train, dev, CONFIG, 0, epochs)
+        after, model = next(steps), network()
+        steps = fit(model, train, dev, CONFIG, 0, after)
     *_, last = steps
     return last, predict(model, dev)
 

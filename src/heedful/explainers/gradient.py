@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Final, Literal, TypedDict
 
-import torch
 from torch import Tensor
 
 from heedful.errors import Mistake, one_of
@@ -47,10 +46,11 @@ def gradient(
 
     `absolute` changes nothing here, and is taken so that one set of options serves both methods.
     """
-    journey, end = _at_input(model, batch, target, of, parts, hold_attention)
+    asked = chosen(model, parts, of)
+    journey, end = _at_input(model, batch, target, of, asked, hold_attention)
     slopes = zip(journey.lines, journey.slopes(end), strict=True)
     norms = [line.at_embeddings(slope).square().sum(-1).sqrt() for line, slope in slopes]
-    return _scores(model, batch, parts, norms)
+    return _scores(batch, asked, norms)
 
 
 def gradient_x_input(
@@ -67,28 +67,31 @@ def gradient_x_input(
 
     `hold_attention`: alpha is a constant, so words count only through the states they make.
     """
-    journey, end = _at_input(model, batch, target, of, parts, hold_attention)
+    asked = chosen(model, parts, of)
+    journey, end = _at_input(model, batch, target, of, asked, hold_attention)
     products = journey.integrate(end, end, room=1)
-    return _scores(model, batch, parts, [product.abs() for product in products] if absolute else products)
+    return _scores(batch, asked, [product.abs() for product in products] if absolute else products)
 
 
 def _at_input(
-    model: AttentiveClassifier, batch: Batch, target: Tensor, of: Of, parts: Parts, hold_attention: bool
+    model: AttentiveClassifier,
+    batch: Batch,
+    target: Tensor,
+    of: Of,
+    asked: tuple[Parts, ...],
+    hold_attention: bool,
 ) -> tuple[Journey, Tensor]:
     """The way from zero to x, and its last point: a step along it is there d f_c / d x . x."""
     zero = model.embedding.weight.new_zeros(())
-    asked = chosen(model, parts, of)
     starts = (zero if "passage" in asked else None, zero if "query" in asked else None)
     return depart(model, batch, target, of, starts, hold_attention), zero.new_ones(1)
 
 
-def _scores(model: AttentiveClassifier, batch: Batch, parts: Parts, values: list[Tensor]) -> Scores:
-    """Scores from the values (batch, length) of passage and query, where they were asked for."""
-    asked = chosen(model, parts)
-    passage = values[0] if "passage" in asked else torch.zeros_like(values[0])
+def _scores(batch: Batch, asked: tuple[Parts, ...], values: list[Tensor]) -> Scores:
+    """Scores from the values (batch, length) of passage and query: zero for a part that stayed where it was."""
     query = values[1] * batch.query.mask if "query" in asked and batch.query is not None else None
     return Scores(
-        passage=passage * batch.passage.mask,
+        passage=values[0] * batch.passage.mask,
         query=query,
         forward_passes=len(batch),
         backward_passes=len(batch),

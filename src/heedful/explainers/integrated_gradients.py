@@ -19,7 +19,8 @@ from heedful.data.vocabulary import UNK
 from heedful.errors import Mistake, one_of
 from heedful.explainers.explainer import Scores
 from heedful.explainers.gradient import Parts, chosen
-from heedful.explainers.journey import depart, rooms, take
+from heedful.explainers.journey import depart, rooms
+from heedful.explainers.perturb import select
 from heedful.models import AttentiveClassifier
 from heedful.models.classifier import Of
 from heedful.records import Batch, Tokens
@@ -63,7 +64,7 @@ def integrated_gradients(
     while len(rows) > 0:
         a, weights = nodes(n_steps, method, like)
         for some, room in rooms(model, batch, rows, n_steps, internal_batch_size):
-            texts = take(batch, some)
+            texts = select(batch, some)
             starts = _baselines(model, batch, some, texts, asked, bases)
             journey = depart(model, texts, target[some], of, starts)
             change[some] = journey.change(like)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from heedful.explainers.line import Line, line
 from heedful.models import AttentiveClassifier
 from heedful.models.classifier import Of, score
 from heedful.models.encoders import BiLSTM
-from heedful.records import Batch, Tokens
+from heedful.records import Batch
 
 TOKENS = 4096  # in one forward pass: more do not fit the processor's cache, and take longer each
 
@@ -36,22 +36,6 @@ def rooms(
         texts = max(1, room // n_steps)
         yield rows[order[start : start + texts]], min(room, n_steps)
         start += texts
-
-
-def take(batch: Batch, rows: Tensor) -> Batch:
-    """Some texts of a batch, cut to the longest of them."""
-
-    def cut(tokens: Tokens) -> Tokens:
-        length = int(tokens.present[rows].sum(1).max())
-        return Tokens(*(part[rows, :length] for part in (tokens.ids, tokens.present, tokens.mask)))
-
-    return replace(
-        batch,
-        passage=cut(batch.passage),
-        query=None if batch.query is None else cut(batch.query),
-        candidates=None if batch.candidates is None else batch.candidates[rows],
-        labels=None,
-    )
 
 
 @torch.no_grad()
