@@ -16,10 +16,10 @@ from heedful.config import RunConfig
 from heedful.data.planted import generate
 from heedful.engine.carry_out import Engine, carry_out
 from heedful.engine.configure import configure
-from heedful.engine.place import Place
 from heedful.engine.plan import plan
 from heedful.engine.progress import Progress
 from heedful.engine.study import read_study, select
+from heedful.engine.workspace import Workspace
 
 TASKS, TEXTS, EPOCHS = 8, 3_000, 20
 
@@ -52,7 +52,7 @@ def seconds(configs: list[RunConfig], folder: Path, engine: Engine, cores: int) 
     """Of the whole sweep, the start of the workers included."""
     shutil.rmtree(folder / "runs", ignore_errors=True)
     began = time.perf_counter()
-    report = carry_out(plan(configs), Place(folder / "runs"), Progress(quiet=True), engine, cores=cores)
+    report = carry_out(plan(configs), Workspace(folder / "runs"), Progress(quiet=True), engine, cores=cores)
     taken = time.perf_counter() - began
     if len(report.done) != len(configs):
         raise SystemExit(f"the sweep did not finish: {report.failed}")

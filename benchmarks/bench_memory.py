@@ -17,9 +17,9 @@ import numpy as np
 
 from heedful.engine.carry_out import carry_out
 from heedful.engine.configure import configure
-from heedful.engine.place import Place
 from heedful.engine.plan import ask, plan
 from heedful.engine.progress import Progress
+from heedful.engine.workspace import Workspace
 
 LENGTH, TEXTS, TYPES = 5_000, 36, 5_000  # words a text; texts, 32 of them to train on; different words
 DATA = {"tokenizer": "whitespace", "test_fraction": 0.06, "dev_fraction": 0.06}
@@ -42,7 +42,7 @@ def do(folder: Path, encoder: str, experiments: list[str]) -> None:
         str(folder / "long.csv"), data=DATA, model={"encoder": encoder}, training={"epochs": 1}
     )
     for asks in [[ask(name, limit=1)] for name in experiments] or [[]]:  # a text is more than half a batch
-        report = carry_out(plan([config], asks), Place(folder / "runs"), Progress(quiet=True), "here")
+        report = carry_out(plan([config], asks), Workspace(folder / "runs"), Progress(quiet=True), "here")
         if not report.complete:
             raise SystemExit(f"failed: {report.failed}")
         print(peak())
@@ -75,7 +75,7 @@ if __name__ == "__main__":
     if len(sys.argv) == 1:
         main()
     else:
-        import heedful.engine.workshop  # noqa: F401 (the libraries of a worker)
+        import heedful.engine.executor  # noqa: F401 (the libraries of a worker)
 
         if len(sys.argv) > 2:
             do(Path(sys.argv[1]), sys.argv[2], sys.argv[3:])

@@ -22,13 +22,12 @@ from scipy import stats
 from torch import Tensor
 
 from heedful.config import ModelConfig
-from heedful.experiments import Chunk, Summary, find, to_table
+from heedful.experiments import Summary, find, to_table
 from heedful.experiments.adversary_adam import adam_adversaries, farthest_feasible, initial
 from heedful.experiments.adversary_exact import Adversary, exact_adversary
 from heedful.experiments.adversary_search import ceiling
 from heedful.experiments.experiment import Floats, Ints
 from heedful.experiments.observe import Observed, observer
-from heedful.experiments.together import together
 from heedful.models import AttentiveClassifier, build
 from heedful.records import Batch, Tokens
 
@@ -103,10 +102,10 @@ def whole_split(
 def trial(model: AttentiveClassifier, texts: list[Tensor]) -> dict[str, Summary]:
     """Rows and summaries of the three experiments."""
     asked = [find(name) for name in ("correlation", "permutation", "adversarial")]
-    rows: dict[str, list[Chunk]] = {experiment.name: [] for experiment in asked}
-    for name, chunk in together(model, cut(texts), [(e, e.config()) for e in asked], seed=0):
-        rows[name].append(chunk)
-    return {experiment.name: experiment.summarise(to_table(rows[experiment.name])) for experiment in asked}
+    return {
+        e.name: e.summarise(to_table(e.run(model, cut(texts), e.config(), np.random.default_rng(0))))
+        for e in asked
+    }
 
 
 # --- the procedure of the paper

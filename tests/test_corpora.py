@@ -20,12 +20,12 @@ from heedful.data.assemble import positions, with_entities
 from heedful.data.catalogue import catalogue
 from heedful.data.corpora import load
 from heedful.data.describe import describe
-from heedful.data.draw import draw
 from heedful.data.fingerprint import fingerprint
 from heedful.data.labels import sorted_labels
 from heedful.data.prepare import prepare
 from heedful.data.readers import ORIGINALS
 from heedful.data.registry import CORPORA
+from heedful.data.stratify import draw
 from heedful.data.tokenise import split_at_whitespace
 from heedful.errors import Mistake
 from heedful.records import SPLITS, Corpus, Split

@@ -19,10 +19,10 @@ from heedful.data.registry import CORPORA
 from heedful.engine.carry_out import carry_out, train_one, work
 from heedful.engine.configure import configure
 from heedful.engine.estimate import estimate
-from heedful.engine.place import Place
 from heedful.engine.plan import Plan, ask, plan
 from heedful.engine.progress import Progress
 from heedful.engine.schedule import Schedule
+from heedful.engine.workspace import Workspace
 from heedful.errors import Mistake
 from heedful.store.run import Run
 
@@ -58,30 +58,30 @@ def test_workers_and_this_process_give_the_same_bits_and_failures_stay_alone(tmp
     broken = small(bad, seeds=1)
     both = Plan({**made.tasks, **broken.tasks}, {**made.sources, **broken.sources})
     reviews(tmp_path / "bad.csv", 61)  # changed after it was planned with
-    report = carry_out(both, Place(tmp_path / "local"), QUIET, "local", cores=2)
+    report = carry_out(both, Workspace(tmp_path / "local"), QUIET, "local", cores=2)
     assert {task.key for task in report.done} == set(made.tasks)
     assert [failure.task.kind for failure in report.failed] == ["train", "train"]
     assert "are not what they were when this was planned" in report.failed[0].error
     assert {task.key for task in report.blocked} == {
         t.key for t in broken.tasks.values() if t.kind != "train"
     }
-    here = carry_out(made, Place(tmp_path / "here"), QUIET, "here", cores=2)
+    here = carry_out(made, Workspace(tmp_path / "here"), QUIET, "here", cores=2)
     assert here.complete
     assert digests(tmp_path / "here") == digests(tmp_path / "local")
-    again = carry_out(made, Place(tmp_path / "local"), QUIET, "local", cores=2)
+    again = carry_out(made, Workspace(tmp_path / "local"), QUIET, "local", cores=2)
     assert not again.done
     assert len(again.kept) == len(made)
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, Place]:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, Workspace]:
     folder = tmp_path_factory.mktemp("trained")
-    made, place = small(reviews(folder / "reviews.csv"), seeds=1), Place(folder / "runs")
+    made, place = small(reviews(folder / "reviews.csv"), seeds=1), Workspace(folder / "runs")
     assert carry_out(made, place, QUIET, "here", cores=1).complete
     return made, place
 
 
-def test_other_options_do_not_cost_what_was_computed(trained: tuple[Plan, Place]) -> None:
+def test_other_options_do_not_cost_what_was_computed(trained: tuple[Plan, Workspace]) -> None:
     made, place = trained
     other = small(made.of("train")[0].config.dataset, seeds=1, permutations=3)
     run = Run(place.runs / made.of("train")[0].run)
@@ -107,14 +107,14 @@ def test_texts_that_may_not_be_passed_on_are_not_kept(tmp_path: Path, name: str,
     small_model = {"encoder": "average", "embedding_dim": 4, "hidden_dim": 4}
     config = configure(name, model=small_model, training={"epochs": 1}, data={"tokenizer": "whitespace"})
     made = plan([config], [ask("permutation")], data_dirs=[tmp_path / "data"])
-    place = Place(tmp_path / "runs", (tmp_path / "data",))
+    place = Workspace(tmp_path / "runs", (tmp_path / "data",))
     assert carry_out(made, place, QUIET, "here", cores=1).complete
     run = place.runs / made.of("train")[0].run
     assert (run / "results" / "permutation.parquet").is_file()
     assert (run / "texts").is_dir() == kept
 
 
-def test_rows_say_what_they_are(trained: tuple[Plan, Place]) -> None:
+def test_rows_say_what_they_are(trained: tuple[Plan, Workspace]) -> None:
     made, place = trained
     task = made.of("experiment")[0]
     table = Run(place.runs / task.run).results.rows("correlation", task.key)
@@ -125,7 +125,7 @@ def test_rows_say_what_they_are(trained: tuple[Plan, Place]) -> None:
     assert max(table["example"].to_pylist()) > 6  # evenly spread over the split
 
 
-def test_a_stale_result_is_made_again(trained: tuple[Plan, Place], tmp_path: Path) -> None:
+def test_a_stale_result_is_made_again(trained: tuple[Plan, Workspace], tmp_path: Path) -> None:
     """Rows of other weights do not count, even under the right key."""
     made, place = trained
     task = made.of("experiment")[0]
@@ -139,7 +139,7 @@ def test_a_stale_result_is_made_again(trained: tuple[Plan, Place], tmp_path: Pat
     assert results.rows("correlation", task.key).equals(table)
 
 
-def test_an_estimate_reads_what_was_measured(trained: tuple[Plan, Place]) -> None:
+def test_an_estimate_reads_what_was_measured(trained: tuple[Plan, Workspace]) -> None:
     made, place = trained
     larger = small(made.of("train")[0].config.dataset, seeds=3)
     found = estimate(larger, place, cores=2)
@@ -159,7 +159,7 @@ def test_an_estimate_reads_what_was_measured(trained: tuple[Plan, Place]) -> Non
     assert (done.left, done.forward_passes, done.seconds) == ({}, 0, 0.0)
 
 
-def test_python_runs_stored_and_given_texts(trained: tuple[Plan, Place]) -> None:
+def test_python_runs_stored_and_given_texts(trained: tuple[Plan, Workspace]) -> None:
     made, place = trained
     run = Run(place.runs / made.of("train")[0].run)
     stored = heedful.run("permutation", run, limit=6)
@@ -173,7 +173,7 @@ def test_python_runs_stored_and_given_texts(trained: tuple[Plan, Place]) -> None
         heedful.run("permutation", run, permutation=5)
 
 
-def test_the_command_run(trained: tuple[Plan, Place]) -> None:
+def test_the_command_run(trained: tuple[Plan, Workspace]) -> None:
     made, place = trained
     folder = str(place.runs / made.of("train")[0].run)
     done = CliRunner().invoke(
@@ -204,20 +204,20 @@ def test_what_dead_workers_left_is_gone_at_the_end(tmp_path: Path, monkeypatch: 
         assert left.exists()
 
     monkeypatch.setattr("heedful.engine.carry_out.work", leaves_something)
-    assert carry_out(made, Place(tmp_path / "runs"), QUIET, "here", cores=1).complete
+    assert carry_out(made, Workspace(tmp_path / "runs"), QUIET, "here", cores=1).complete
     assert not left.exists()
 
 
 def test_a_corpus_too_small_to_have_dev_texts(tmp_path: Path) -> None:
     (config, *_) = (task.config for task in small(reviews(tmp_path / "reviews.csv", 3)).of("train"))
     with pytest.raises(Mistake, match=r"reviews\.csv has no dev texts|has no dev texts \(.*reviews\.csv\)"):
-        train_one(config, Place(tmp_path / "runs"), QUIET)
+        train_one(config, Workspace(tmp_path / "runs"), QUIET)
 
 
 def test_changed_data_are_refused(tmp_path: Path) -> None:
     file = reviews(tmp_path / "reviews.csv", 60)
     config = small(file, seeds=1).of("train")[1].config
-    run = train_one(config, Place(tmp_path / "runs"), QUIET)
+    run = train_one(config, Workspace(tmp_path / "runs"), QUIET)
     reviews(tmp_path / "reviews.csv", 61)
     with pytest.raises(Mistake, match="was trained on other data"):
         heedful.run("permutation", run)

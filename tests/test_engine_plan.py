@@ -12,13 +12,13 @@ from typer.testing import CliRunner
 
 from heedful.cli import app
 from heedful.config import DataOptions, RunConfig, TrainingConfig
-from heedful.engine.again import command, train_words
+from heedful.engine.commands import command, train_words
 from heedful.engine.configure import configure
-from heedful.engine.place import Place
+from heedful.engine.data_sources import find_source, source_fingerprint
 from heedful.engine.plan import ask, kinds_of, plan
-from heedful.engine.sources import find_source, source_fingerprint
 from heedful.engine.study import Study, read_study, select
 from heedful.engine.task import Task
+from heedful.engine.workspace import Workspace
 from heedful.errors import Mistake
 
 
@@ -160,7 +160,7 @@ def test_a_task_survives_json() -> None:
 def test_the_command_that_does_one_task_alone(tmp_path: Path) -> None:
     config = configure("planted", model={"hidden_dim": 8}, training={"epochs": 2}, seed=4)
     train, rows, _ = plan([config], [ask("adversarial", {"method": "adam"}, limit=9)]).tasks.values()
-    place = Place(tmp_path / "my runs")
+    place = Workspace(tmp_path / "my runs")
     assert command(train, place) == (
         "heedful train planted --encoder bilstm --attention additive --seed 4 --set hidden_dim=8 --set epochs=2 "
         f"--runs '{tmp_path}/my runs'"

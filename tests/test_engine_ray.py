@@ -14,9 +14,9 @@ import torch
 from faults import digests, write_corpus
 from heedful.engine.carry_out import carry_out
 from heedful.engine.configure import configure
-from heedful.engine.place import Place
 from heedful.engine.plan import Plan, ask, plan
 from heedful.engine.progress import Progress
+from heedful.engine.workspace import Workspace
 from heedful.errors import Mistake
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'heedful[ray]'")
@@ -60,7 +60,7 @@ def study(reviews: Path) -> Plan:
 def test_a_node_is_killed_and_nothing_is_lost(cluster: Any, tmp_path: Path) -> None:
     write_corpus(tmp_path / "reviews.csv")
     made = study(tmp_path / "reviews.csv")
-    assert carry_out(made, Place(tmp_path / "here"), QUIET, "here", cores=1).complete
+    assert carry_out(made, Workspace(tmp_path / "here"), QUIET, "here", cores=1).complete
     node = cluster.add_node(num_cpus=1)
     cluster.wait_for_nodes()
     runs, struck = tmp_path / "runs", []
@@ -72,19 +72,19 @@ def test_a_node_is_killed_and_nothing_is_lost(cluster: Any, tmp_path: Path) -> N
         struck.append(node)
 
     threading.Thread(target=strike, daemon=True).start()
-    report = carry_out(made, Place(runs, checkpoint_every=0.0), QUIET, "ray")
+    report = carry_out(made, Workspace(runs, checkpoint_every=0.0), QUIET, "ray")
     assert struck
     assert report.complete
     assert len(report.done) + len(report.kept) == len(made)
     assert digests(runs) == digests(tmp_path / "here")
-    again = carry_out(made, Place(runs), QUIET, "ray")
+    again = carry_out(made, Workspace(runs), QUIET, "ray")
     assert len(again.kept) == len(made)
 
 
 def test_gpus_are_asked_of_ray(cluster: Any, tmp_path: Path) -> None:
     """Ray counts the GPUs that a node says it has, so where there is none a node can say it has one."""
     write_corpus(tmp_path / "reviews.csv", 40)
-    made, place = study(tmp_path / "reviews.csv"), Place(tmp_path / "runs", gpus=0.5)
+    made, place = study(tmp_path / "reviews.csv"), Workspace(tmp_path / "runs", gpus=0.5)
     with pytest.raises(Mistake, match=r"--gpus 0\.5: the Ray cluster has 0 GPUs"):
         carry_out(made, place, QUIET, "ray")
     if torch.cuda.is_available():
@@ -100,4 +100,6 @@ def test_gpus_are_asked_of_ray(cluster: Any, tmp_path: Path) -> None:
 def test_an_address_where_no_cluster_is(address: str, tmp_path: Path) -> None:
     write_corpus(tmp_path / "reviews.csv", 40)
     with pytest.raises(Mistake, match=f"--address {address}: no Ray cluster can be reached"):
-        carry_out(study(tmp_path / "reviews.csv"), Place(tmp_path / "runs"), QUIET, "ray", address=address)
+        carry_out(
+            study(tmp_path / "reviews.csv"), Workspace(tmp_path / "runs"), QUIET, "ray", address=address
+        )

@@ -15,10 +15,8 @@ import torch
 import zoo
 from distinct import distinct
 from heedful.errors import Mistake
-from heedful.experiments import EXPERIMENTS, Chunk, Experiment, find, to_table
+from heedful.experiments import EXPERIMENTS, Experiment, find, to_table
 from heedful.experiments.adversarial import AdversarialConfig
-from heedful.experiments.together import together
-from heedful.models import AttentiveClassifier, Output
 from heedful.records import Batch, Tokens
 
 LENGTHS = [5, 1, 11, 2, 8, 8]
@@ -177,28 +175,3 @@ def test_rows_can_be_summarised_where_torch_is_not_loaded() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "False", done.stderr
-
-
-@pytest.mark.parametrize("task", ["binary", "nli"])
-def test_together_gives_the_same_rows_and_reads_each_batch_once(
-    task: zoo.TaskName, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model, whole = zoo.network(task=task), distinct(zoo.batch(LENGTHS, task))
-    batches = [(np.array(part), picked(whole, part)) for part in ([2, 0, 5], [1, 3, 4])]
-    asked = [(find(name), find(name).config.parse(FAST[name][0], name)) for name in EXPERIMENTS]
-    alone = {e.name: to_table(e.run(model, batches, config, np.random.default_rng(3))) for e, config in asked}
-    read = 0
-    forward = AttentiveClassifier.forward
-
-    def counted(self: AttentiveClassifier, batch: Batch, **given: Any) -> Output:
-        nonlocal read
-        read += not torch.is_grad_enabled() and any(batch is one for _, one in batches)
-        return forward(self, batch, **given)
-
-    monkeypatch.setattr(AttentiveClassifier, "forward", counted)
-    rows: dict[str, list[Chunk]] = {name: [] for name in EXPERIMENTS}
-    for name, chunk in together(model, batches, asked, seed=3):
-        rows[name].append(chunk)
-    assert read == len(batches)
-    for name, table in alone.items():
-        assert to_table(rows[name]).equals(table)

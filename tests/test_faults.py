@@ -18,9 +18,9 @@ import pytest
 from faults import digests, sealed, workers_of, write_corpus
 from heedful.engine.carry_out import carry_out
 from heedful.engine.configure import configure
-from heedful.engine.place import Place
 from heedful.engine.plan import Plan, ask, plan
 from heedful.engine.progress import Progress
+from heedful.engine.workspace import Workspace
 
 QUIET = Progress(quiet=True)
 DRIVER = """
@@ -32,8 +32,8 @@ carry_out(study(Path({truth!r})), place(Path({folder!r})), QUIET, "local", cores
 """
 
 
-def place(folder: Path) -> Place:
-    return Place(folder / "runs", checkpoint_every=0.0)  # a checkpoint after every epoch
+def place(folder: Path) -> Workspace:
+    return Workspace(folder / "runs", checkpoint_every=0.0)  # a checkpoint after every epoch
 
 
 def script(truth: Path, folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""On a GPU everything is as on the CPU: each tensor is moved, and none is forgotten (see elsewhere.py)."""
+"""On a GPU everything is as on the CPU: each tensor is moved, and none is forgotten (see fake_gpu.py)."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ import torch
 
 import zoo
 from distinct import distinct
-from elsewhere import Elsewhere, a_gpu
+from fake_gpu import Elsewhere, a_gpu
 from heedful.config import EncoderName, ModelConfig, TrainingConfig
 from heedful.engine.device import find_device
-from heedful.engine.place import Place
+from heedful.engine.workspace import Workspace
 from heedful.errors import Mistake
 from heedful.experiments import find, to_table
 from heedful.explainers import EXPLAINERS
 from heedful.models import build
-from heedful.models.training import State, fit, predict
+from heedful.models.training import TrainingState, fit, predict
 from test_training import encoded
 
 CONFIG = TrainingConfig(epochs=2, batch_size=16, learning_rate=0.01)
 EACH = [(encoder, task) for encoder in zoo.ENCODER_NAMES for task in zoo.TASK_NAMES]
 
 
-def fitted(device: torch.device, n_labels: int, has_query: bool, stop: bool = False) -> tuple[State, Any]:
+def fitted(
+    device: torch.device, n_labels: int, has_query: bool, stop: bool = False
+) -> tuple[TrainingState, Any]:
     """Two epochs; with `stop` the second one by another network, from what the first has left."""
 
     def network() -> Any:
@@ -93,8 +95,8 @@ def test_experiments(name: str, task: zoo.TaskName) -> None:
 
 def test_a_gpu_that_torch_cannot_use_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert find_device(Place(tmp_path)) == torch.device("cpu")
+    assert find_device(Workspace(tmp_path)) == torch.device("cpu")
     with pytest.raises(Mistake, match="torch cannot use it there"):
-        find_device(Place(tmp_path, gpus=0.5))
+        find_device(Workspace(tmp_path, gpus=0.5))
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert find_device(Place(tmp_path, gpus=0.5)) == torch.device("cuda")
+    assert find_device(Workspace(tmp_path, gpus=0.5)) == torch.device("cuda")

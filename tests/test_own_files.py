@@ -14,7 +14,7 @@ import pytest
 
 from heedful.config import DataOptions
 from heedful.data.corpora import load
-from heedful.data.own import evidence_spans, label_name
+from heedful.data.user_files import evidence_spans, label_name
 from heedful.errors import Mistake
 from heedful.records import SPLITS, Corpus
 

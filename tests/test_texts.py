@@ -13,8 +13,8 @@ import webruns
 from heedful.data.planted import generate
 from heedful.engine.carry_out import train_one
 from heedful.engine.configure import configure
-from heedful.engine.place import Place
 from heedful.engine.progress import Progress
+from heedful.engine.workspace import Workspace
 from heedful.errors import Mistake
 from heedful.store.texts import keep_texts, read_texts, texts_files, texts_path
 from heedful.web.app import create_app
@@ -61,7 +61,7 @@ def test_an_experiment_keeps_the_texts_it_was_asked_about(tmp_path: Path) -> Non
         model={"encoder": "average", "embedding_dim": 4, "hidden_dim": 4},
         training={"epochs": 1},
     )
-    run = train_one(config, Place(tmp_path / "runs"), Progress(quiet=True))
+    run = train_one(config, Workspace(tmp_path / "runs"), Progress(quiet=True))
     heedful.run("permutation", run, limit=3, permutations=2)
     assert [path.name for path in texts_files(run.path, "test")] == ["test-3.parquet"]
     rows_of = heedful.run("permutation", run, permutations=2)

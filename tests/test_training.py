@@ -11,7 +11,16 @@ from heedful.config import ModelConfig, TrainingConfig
 from heedful.data.batching import CPU, Encoded, Texts
 from heedful.models import build
 from heedful.models.classifier import AttentiveClassifier, Output
-from heedful.models.training import Epoch, State, finished, fit, loss_function, make_optimiser, parts, predict
+from heedful.models.training import (
+    Epoch,
+    TrainingState,
+    finished,
+    fit,
+    loss_function,
+    make_optimiser,
+    parts,
+    predict,
+)
 from zoo import network
 
 
@@ -56,7 +65,7 @@ def test_it_learns(n_labels: int, has_query: bool) -> None:
 def test_a_step_in_parts_is_the_same_step(monkeypatch: pytest.MonkeyPatch, has_query: bool) -> None:
     """Long texts are read a few at a time; the gradients add up to those of the whole batch."""
 
-    def fitted() -> tuple[State, AttentiveClassifier]:
+    def fitted() -> tuple[TrainingState, AttentiveClassifier]:
         model = small(has_query=has_query).double()
         *_, last = fit(
             model, encoded(100, has_query=has_query), encoded(40, 1, has_query=has_query), CONFIG, 0
@@ -117,13 +126,13 @@ def test_the_model_ends_with_its_best_epoch() -> None:
 
 
 def test_training_stops_when_nothing_can_improve() -> None:
-    def state(scores: list[float]) -> State:
+    def state(scores: list[float]) -> TrainingState:
         best = -1.0
         epochs = []
         for i, score in enumerate(scores):
             epochs.append(Epoch(i + 1, 1.0, {}, score, score > best, 0.0))
             best = max(best, score)
-        return State(epochs)
+        return TrainingState(epochs)
 
     config = TrainingConfig(epochs=5, patience=2)
     assert not finished(state([]), config)

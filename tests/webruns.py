@@ -13,7 +13,7 @@ from heedful.data.tokenise import tokenizer
 from heedful.data.vocabulary import Vocabulary
 from heedful.models import build
 from heedful.models.model import Model
-from heedful.records import Example, Task, Words
+from heedful.records import Example, TaskType, Words
 from heedful.store.run import Run
 from heedful.store.texts import write_texts
 
@@ -53,7 +53,7 @@ def make_run(
     labels: Sequence[str] = ("negative", "positive"),
     *,
     encoder: str = "average",
-    task: Task = "classification",
+    task: TaskType = "classification",
     seed: int = 0,
     dataset: str = "made",
     experiments: Sequence[str] = EXPERIMENTS,

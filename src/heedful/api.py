@@ -64,14 +64,14 @@ def train(
     from heedful.config import ModelConfig
     from heedful.engine.carry_out import train_one
     from heedful.engine.configure import configure
-    from heedful.engine.place import Place
+    from heedful.engine.workspace import Workspace
 
     progress = progress or Progress()
     sizes = {name: settings.pop(name) for name in list(settings) if name in ModelConfig.model_fields}
     model = {"encoder": encoder, "attention": attention, **sizes}
     config = configure(dataset, data=data or {}, model=model, training=settings, vectors=vectors, seed=seed)
     folders = [Path(folder) for folder in data_dirs]
-    return train_one(config, Place(Path(runs), tuple(folders)), progress)
+    return train_one(config, Workspace(Path(runs), tuple(folders)), progress)
 
 
 def explain(
@@ -201,7 +201,7 @@ def write_report(
 def _illustrated(run: Run, findings: Findings, data_dirs: Sequence[Path], progress: Progress) -> Illustrated:
     """Findings with the texts they are of: the chosen ones and a sample explained by every method."""
     from heedful.data import corpora
-    from heedful.engine.sources import source_fingerprint
+    from heedful.engine.data_sources import source_fingerprint
     from heedful.report.examples import choose
     from heedful.report.findings import Illustrated
     from heedful.report.sample import sampled
@@ -246,12 +246,12 @@ def _explained_for_people(model: Model, examples: list[Example], progress: Progr
 
 def _run_stored(asked: Ask, run: Run, data_dirs: Sequence[Path], progress: Progress) -> Rows:
     from heedful.engine.carry_out import carry_out
-    from heedful.engine.place import Place
     from heedful.engine.plan import plan_for_run
     from heedful.engine.rows import Rows
+    from heedful.engine.workspace import Workspace
 
     plan = plan_for_run(run, [asked], data_dirs)
-    carry_out(plan, Place(run.path.parent, tuple(data_dirs)), progress, "here", strict=True)
+    carry_out(plan, Workspace(run.path.parent, tuple(data_dirs)), progress, "here", strict=True)
     (task,) = plan.of("experiment")
     return Rows(asked.experiment, run.results.rows(asked.experiment, task.key))
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from heedful.colours import fragment
 from heedful.errors import Mistake, one_of
 from heedful.heatmap import checked, html, rich_text, strongest, top_words, visible
-from heedful.records import Kind, Words
+from heedful.records import MethodKind, Words
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -64,7 +64,7 @@ class Attribution:
     """The scores that one method gives to the positions of one example."""
 
     method: str
-    kind: Kind
+    kind: MethodKind
     signed: bool  # False: scores are ≥ 0 and say nothing about direction
     target: str  # the label whose score is explained
     scores: Mapping[Part, NDArray[np.float64]]  # (length,) for each part that is explained

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from heedful.errors import Mistake
-from heedful.records import Split, Task, TokenizerName
+from heedful.records import Split, TaskType, TokenizerName
 
 EncoderName = Literal["bilstm", "cnn", "average", "transformer"]
 AttentionName = Literal["additive", "dot", "general", "uniform"]
@@ -47,7 +47,7 @@ class DataOptions(Config):
     test_file: Path | None = None
     only: Split | None = None  # take all rows as this split, draw nothing
     labels: tuple[str, ...] | None = None  # their names and order; otherwise found in the data, sorted
-    task: Task | None = None
+    task: TaskType | None = None
     tokenizer: TokenizerName | None = None
     min_df: int | None = Field(default=None, ge=1)  # texts that a word must occur in to be known
     delimiter: str | None = None  # of CSV files; otherwise seen from the header

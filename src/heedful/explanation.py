@@ -18,13 +18,13 @@ from heedful.attribution import Attribution, Check, Cost, Explained, Part
 from heedful.colours import INK, LEGEND, LEVELS, Sign, colour, fragment
 from heedful.errors import Mistake, one_of
 from heedful.heatmap import strongest
-from heedful.records import Kind, Words
+from heedful.records import MethodKind, Words
 
 if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
 
-__all__ = ["Attribution", "Check", "Cost", "Explained", "Explanation", "Kind", "Part"]
+__all__ = ["Attribution", "Check", "Cost", "Explained", "Explanation", "MethodKind", "Part"]
 
 FORMAT = "heedful explanation 1"
 IN_NOTEBOOK = 10  # examples that a notebook draws without being asked

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-Task = Literal["classification", "qa", "nli"]
+TaskType = Literal["classification", "qa", "nli"]
 Split = Literal["train", "dev", "test"]
 TokenizerName = Literal["spacy", "whitespace", "words"]
-Kind = Literal["attention", "sensitivity", "saliency", "control"]  # Bastings & Filippova 2020, section 3.1
+MethodKind = Literal[
+    "attention", "sensitivity", "saliency", "control"
+]  # Bastings & Filippova 2020, section 3.1
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 
 
@@ -76,7 +78,7 @@ class Corpus:
     """Examples by split, with the names of their labels."""
 
     name: str
-    task: Task
+    task: TaskType
     labels: tuple[str, ...]
     splits: Mapping[Split, tuple[Example, ...]]
     tokenizer: TokenizerName = "spacy"  # that made its words, and must make those of new texts

@@ -31,9 +31,9 @@ def run(
     """
     from heedful.cli.study import show, show_failures
     from heedful.engine.carry_out import carry_out
-    from heedful.engine.place import Place
     from heedful.engine.plan import plan_for_run
     from heedful.engine.progress import Progress
+    from heedful.engine.workspace import Workspace
     from heedful.errors import Mistake
     from heedful.store.run import Run
 
@@ -44,13 +44,13 @@ def run(
     asks = questions(list(dict.fromkeys(experiment)), settings, split, limit)
     folders = tuple(data_dir or ())
     plan = plan_for_run(opened, asks, folders)
-    place = Place(opened.path.parent, folders)
+    workspace = Workspace(opened.path.parent, folders)
     progress = Progress(quiet=quiet or as_json)
     try:
         if len(asks) == 1:  # in this process, where an error shows itself in full
-            report = carry_out(plan, place, progress, "here", cores=cores, strict=True)
+            report = carry_out(plan, workspace, progress, "here", cores=cores, strict=True)
         else:
-            report = carry_out(plan, place, progress, "local", cores=cores)
+            report = carry_out(plan, workspace, progress, "local", cores=cores)
     except KeyboardInterrupt:
         progress.say("stopped; the same command goes on from here")
         raise typer.Exit(130) from None
@@ -62,7 +62,7 @@ def run(
         typer.echo(json.dumps({"run": str(model), "summaries": summaries, "failed": failed}))
     else:
         show(plan, report)
-        show_failures(report, place)
+        show_failures(report, workspace)
         for ask in asks if report.complete else ():
             typer.echo(str(model / "results" / f"{ask.experiment}.summary.json"))
     if not report.complete:

@@ -12,11 +12,11 @@ import typer
 from heedful.cli.options import DataDir, Json, Quiet, Runs
 
 if TYPE_CHECKING:
-    from heedful.engine.place import Place
+    from heedful.engine.data_sources import DataSource
     from heedful.engine.plan import Plan
     from heedful.engine.schedule import Report
-    from heedful.engine.sources import Source
     from heedful.engine.study import Selection
+    from heedful.engine.workspace import Workspace
 
 
 class EngineName(StrEnum):
@@ -73,10 +73,10 @@ def study(
     Example: heedful study jain-wallace --dataset sst --encoder bilstm --seeds 3
     """
     from heedful.engine.carry_out import carry_out
-    from heedful.engine.place import Place
     from heedful.engine.plan import plan as make_plan
     from heedful.engine.progress import Progress
     from heedful.engine.study import read_study, select
+    from heedful.engine.workspace import Workspace
     from heedful.errors import Mistake
 
     folders = tuple(data_dir or ())
@@ -103,26 +103,26 @@ def study(
     if as_published and not dry_run:
         raise Mistake("--as-published is for --dry-run: what is not here cannot be run.")
     check_gpus(gpus, engine)
-    place = Place(runs, folders, checkpoint_every, gpus)
+    workspace = Workspace(runs, folders, checkpoint_every, gpus)
     plan = make_plan(
         chosen.configs, chosen.asks, folders, published_sources(chosen) if as_published else None
     )
     if dry_run:
         from heedful.engine.estimate import estimate
 
-        found = estimate(plan, place, cores, published=as_published)
+        found = estimate(plan, workspace, cores, published=as_published)
         typer.echo(json.dumps(found.to_json()) if as_json else found.describe())
         return
     try:
-        report = carry_out(plan, place, progress, engine.value, cores=cores, address=address)
+        report = carry_out(plan, workspace, progress, engine.value, cores=cores, address=address)
     except KeyboardInterrupt:
         progress.say("stopped; the same command goes on from here")
         raise typer.Exit(130) from None
     if as_json:
-        typer.echo(json.dumps(as_plain(plan, place, report, chosen.missing)))
+        typer.echo(json.dumps(as_plain(plan, workspace, report, chosen.missing)))
     else:
         show(plan, report)
-        show_failures(report, place)
+        show_failures(report, workspace)
         compare(name, vectors, runs, write)
     if not report.complete:
         raise typer.Exit(1)
@@ -137,11 +137,11 @@ def check_gpus(gpus: float, engine: EngineName) -> None:
         raise Mistake(f"--gpus {gpus:g}: a share of one GPU (0.5), or a whole number of them.")
 
 
-def published_sources(chosen: Selection) -> dict[str, Source]:
-    """In place of files: what the paper says of them."""
-    from heedful.engine.sources import Source
+def published_sources(chosen: Selection) -> dict[str, DataSource]:
+    """In workspace of files: what the paper says of them."""
+    from heedful.engine.data_sources import DataSource
 
-    return {config.dataset: Source("published", 0, "size as published") for config in chosen.configs}
+    return {config.dataset: DataSource("published", 0, "size as published") for config in chosen.configs}
 
 
 def compare(name: str, vectors: str | None, runs: Path, write: Path | None) -> None:
@@ -192,12 +192,12 @@ def show(plan: Plan, report: Report) -> None:
     )
 
 
-def show_failures(report: Report, place: Place) -> None:
-    from heedful.engine.again import command
+def show_failures(report: Report, workspace: Workspace) -> None:
+    from heedful.engine.commands import command
 
     for failure in report.failed:
         typer.echo(
-            f"failed: {failure.task.name}\n  {failure.error}\n  again: {command(failure.task, place)}",
+            f"failed: {failure.task.name}\n  {failure.error}\n  again: {command(failure.task, workspace)}",
             err=True,
         )
     for task in report.blocked:
@@ -205,15 +205,16 @@ def show_failures(report: Report, place: Place) -> None:
             typer.echo(f"blocked: {task.name} needs what failed", err=True)
 
 
-def as_plain(plan: Plan, place: Place, report: Report, missing: dict[str, str]) -> dict[str, Any]:
-    from heedful.engine.again import command
+def as_plain(plan: Plan, workspace: Workspace, report: Report, missing: dict[str, str]) -> dict[str, Any]:
+    from heedful.engine.commands import command
 
     return {
-        "runs": {str(place.runs / run): row for run, row in states(plan, report).items()},
+        "runs": {str(workspace.runs / run): row for run, row in states(plan, report).items()},
         "done": len(report.done),
         "kept": len(report.kept),
         "failed": [
-            {"task": f.task.name, "error": f.error, "again": command(f.task, place)} for f in report.failed
+            {"task": f.task.name, "error": f.error, "again": command(f.task, workspace)}
+            for f in report.failed
         ],
         "blocked": [task.name for task in report.blocked],
         "missing": missing,

@@ -67,8 +67,8 @@ def train(
     from heedful.config import DataOptions, ModelConfig, TrainingConfig
     from heedful.engine.carry_out import train_one
     from heedful.engine.configure import configure
-    from heedful.engine.place import Place
     from heedful.engine.progress import Progress
+    from heedful.engine.workspace import Workspace
     from heedful.errors import one_of
 
     data = {
@@ -104,16 +104,16 @@ def train(
         homes[0][key] = value
     config = configure(dataset, data=data, model=model, training=training, vectors=vectors, seed=seed)
     progress = Progress(quiet=quiet or as_json)
-    place = Place(runs, tuple(data_dir or ()))
+    workspace = Workspace(runs, tuple(data_dir or ()))
     if dry_run:
         from heedful.engine.estimate import estimate
         from heedful.engine.plan import plan
 
-        found = estimate(plan([config], (), place.data_dirs), place)
+        found = estimate(plan([config], (), workspace.data_dirs), workspace)
         typer.echo(json.dumps(found.to_json()) if as_json else found.describe())
         return
     try:
-        run = train_one(config, place, progress)
+        run = train_one(config, workspace, progress)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     scores = run.summary("performance")

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.draw import draw
 from heedful.data.labels import label_numbers, sorted_labels
 from heedful.data.readers.rows import Ledger, Raw, Spans
 from heedful.data.recipe import Lengths, Recipe
+from heedful.data.stratify import draw
 from heedful.data.tokenise import Tokenizer, tokenise_all, tokenizer
 from heedful.errors import Mistake
 from heedful.records import SPLITS, Corpus, Example, Split, Words
@@ -25,7 +25,7 @@ Group = Split | None  # None: rows that belong to no split yet
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class TokenisedRow:
     """A row with its words."""
 
     row: Raw
@@ -98,7 +98,7 @@ def _sampled(
 
 def _read(
     rows: Sequence[Raw], split_words: Tokenizer, recipe: Recipe, ledger: Ledger, folder: Path | None
-) -> list[Read]:
+) -> list[TokenisedRow]:
     """Tokenise all rows of a split together, which is faster than one by one."""
     asks = any(row.query is not None for row in rows)
     fit = [row for row in rows if _can_be_read(row, recipe, asks, ledger, folder)]
@@ -113,9 +113,9 @@ def _read(
         if len(passage) == 0 or (query is not None and len(query) == 0):
             ledger.bad_row(row, folder, "the text has no words")
         elif recipe.keep_entities:
-            kept.append(Read(row, with_entities(passage), query and with_entities(query)))
+            kept.append(TokenisedRow(row, with_entities(passage), query and with_entities(query)))
         else:
-            kept.append(Read(row, passage, query))
+            kept.append(TokenisedRow(row, passage, query))
     return kept
 
 
@@ -145,7 +145,7 @@ def with_entities(words: Words) -> Words:
     return replace(words, forms=forms)
 
 
-def _right_length(kept: list[Read], lengths: Lengths, ledger: Ledger) -> list[Read]:
+def _right_length(kept: list[TokenisedRow], lengths: Lengths, ledger: Ledger) -> list[TokenisedRow]:
     longest = max((len(r.passage) for r in kept), default=0) if lengths.below_longest else None
     limits = [limit for limit in (lengths.below, longest) if limit is not None]
     result = []
@@ -168,7 +168,7 @@ def _nothing_left(source: str, ledger: Ledger) -> str:
     return f"{source}: there are no rows" + (f" left ({left_out})." if left_out else ".")
 
 
-def _found_labels(read: Mapping[Group, list[Read]], recipe: Recipe) -> tuple[str, ...]:
+def _found_labels(read: Mapping[Group, list[TokenisedRow]], recipe: Recipe) -> tuple[str, ...]:
     """From what a model can learn: the training rows, or those from which they will be drawn."""
     learnt = [r for group in ("train", None) for r in read.get(group, [])] or [
         r for kept in read.values() for r in kept
@@ -184,8 +184,12 @@ def _found_labels(read: Mapping[Group, list[Read]], recipe: Recipe) -> tuple[str
 
 
 def _known_labels(
-    kept: list[Read], numbers: Mapping[str, int], labels: tuple[str, ...], ledger: Ledger, folder: Path | None
-) -> list[Read]:
+    kept: list[TokenisedRow],
+    numbers: Mapping[str, int],
+    labels: tuple[str, ...],
+    ledger: Ledger,
+    folder: Path | None,
+) -> list[TokenisedRow]:
     result = []
     for r in kept:
         unknown = [label for label in (r.row.label, *(r.row.candidates or ())) if label not in numbers]
@@ -198,10 +202,10 @@ def _known_labels(
 
 
 def _complete(
-    read: Mapping[Group, list[Read]], recipe: Recipe, seed: int, notes: list[str]
-) -> dict[Split, list[Read]]:
+    read: Mapping[Group, list[TokenisedRow]], recipe: Recipe, seed: int, notes: list[str]
+) -> dict[Split, list[TokenisedRow]]:
     """Rows without a split are for training; a missing test and dev split are drawn from them."""
-    splits: dict[Split, list[Read]] = {split: list(read.get(split, [])) for split in SPLITS}
+    splits: dict[Split, list[TokenisedRow]] = {split: list(read.get(split, [])) for split in SPLITS}
     pool = read.get(None, [])
     splits["train"] += pool
     plan: tuple[tuple[int, Split, float], ...] = (
@@ -219,14 +223,14 @@ def _complete(
     return splits
 
 
-def _check_train(splits: Mapping[Split, list[Read]], source: str) -> None:
+def _check_train(splits: Mapping[Split, list[TokenisedRow]], source: str) -> None:
     found = {r.row.label for r in splits["train"]}
     if len(found) == 1:
         only = next(iter(found))
         raise Mistake(f"{source}: all training rows have the label {only!r}; two labels at least are needed.")
 
 
-def _example(r: Read, numbers: Mapping[str, int]) -> Example:
+def _example(r: TokenisedRow, numbers: Mapping[str, int]) -> Example:
     row = r.row
     return Example(
         id=row.id,

@@ -5,12 +5,12 @@ questions of each task, and true of every one of them unless a number is given:
 
 - Four people, six places, three objects, each somewhere at the start, which the story does not tell.
 - A statement: a person and one of go, get, drop are drawn until it can be done. One cannot go where one
-  is, get what is not at hand, or drop what one does not hold. (Task 1 has only go.)
+  is, get what is not at hand, or drop what one does not hold. (TaskType 1 has only go.)
 - After every second statement a question is asked if one can be. A statement is drawn from the last five;
   task 1 asks where its person is, tasks 2 and 3 where its object is or was. A story has five questions.
-- Task 2 asks about an object whose last get or drop is among those five: it was dropped by someone whose
+- TaskType 2 asks about an object whose last get or drop is among those five: it was dropped by someone whose
   place had been told, or its holder went somewhere since. Supporting: that statement, and the holder's move.
-- Task 3 asks where an object was before a place to which it was carried, by one who got it and went to at
+- TaskType 3 asks where an object was before a place to which it was carried, by one who got it and went to at
   least two places with it. If the place was visited more than once, its last visit is meant.
   Supporting: the last get or drop, the move to the place, the move before that.
 - "there" ends one in five statements of a drop, and of a get in task 3; in task 2 every get.
@@ -138,16 +138,16 @@ def _story(task: int, rng: np.random.Generator) -> Iterator[Story]:
                 break
 
 
-Found = tuple[str, str, tuple[int, ...]]  # question, answer, supporting
+Location = tuple[str, str, tuple[int, ...]]  # question, answer, supporting
 
 
-def _ask_person(about: Event, told: list[Event], _: np.random.Generator) -> Found | None:
+def _ask_person(about: Event, told: list[Event], _: np.random.Generator) -> Location | None:
     move = _last_move(told, about.person, len(told))
     assert move is not None
     return f"Where is {about.person}?", told[move].thing, (move,)
 
 
-def _ask_object(about: Event, told: list[Event], _: np.random.Generator) -> Found | None:
+def _ask_object(about: Event, told: list[Event], _: np.random.Generator) -> Location | None:
     if about.deed == "go":
         return None
     last = _last_handling(told, about.thing)
@@ -158,7 +158,7 @@ def _ask_object(about: Event, told: list[Event], _: np.random.Generator) -> Foun
     return f"Where is the {about.thing}?", told[move].thing, (last, move)
 
 
-def _ask_before(about: Event, told: list[Event], rng: np.random.Generator) -> Found | None:
+def _ask_before(about: Event, told: list[Event], rng: np.random.Generator) -> Location | None:
     if about.deed == "go":
         return None
     last = _last_handling(told, about.thing)

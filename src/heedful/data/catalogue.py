@@ -48,7 +48,7 @@ def catalogue(data_dirs: Sequence[Path] = ()) -> list[Listed]:
     return rows
 
 
-def _with_place(row: Listed, found: locate.Found) -> Listed:
+def _with_place(row: Listed, found: locate.Location) -> Listed:
     return Listed(
         row.name,
         row.title,

@@ -11,16 +11,16 @@ from heedful.data import locate
 from heedful.data.assemble import assemble
 from heedful.data.generated import generated
 from heedful.data.huggingface import load_hf
-from heedful.data.locate import Found
-from heedful.data.own import load_folder, load_table
+from heedful.data.locate import Location
 from heedful.data.readers import ORIGINALS, Ledger
 from heedful.data.readers.lines import json_lines
 from heedful.data.readers.simple import read_simple, split_files
 from heedful.data.readers.tables import file_format
 from heedful.data.recipe import Recipe
 from heedful.data.registry import CORPORA, OTHERS, Entry
+from heedful.data.user_files import load_folder, load_table
 from heedful.errors import Mistake, one_of
-from heedful.records import Corpus, Task
+from heedful.records import Corpus, TaskType
 
 __all__ = ["CORPORA", "load"]
 
@@ -66,7 +66,7 @@ def load(
     folders = locate.data_dirs(data_dirs)
     if path.is_dir():
         if split_files(path) and not _file_options(options):
-            return _other(path.name, Found(path, "simple"), options, seed)
+            return _other(path.name, Location(path, "simple"), options, seed)
         return load_folder(path, options, seed)
     found = locate.find(name, folders)
     if found is not None:
@@ -112,7 +112,7 @@ def _known(name: str, entry: Entry, data_dirs: Sequence[Path], seed: int, option
     return assemble(name, rows, recipe, ledger, seed=seed, source=str(found.folder), folder=found.folder)
 
 
-def _other(name: str, found: Found, options: DataOptions, seed: int) -> Corpus:
+def _other(name: str, found: Location, options: DataOptions, seed: int) -> Corpus:
     """A corpus in the simple form that is known by its folder only: what it is, its first row tells."""
     _, path = split_files(found.folder)[0]
     keys = next((set(row) for _, row in json_lines(path, Ledger(options.skip_bad))), set())
@@ -121,7 +121,7 @@ def _other(name: str, found: Found, options: DataOptions, seed: int) -> Corpus:
             f"{name} is a translation or alignment corpus (its rows have a 'target' and no 'label'); "
             "classification, question answering and NLI can be loaded."
         )
-    task: Task = "nli" if "hypothesis" in keys else "qa" if "question" in keys else "classification"
+    task: TaskType = "nli" if "hypothesis" in keys else "qa" if "question" in keys else "classification"
     other = OTHERS.get(name)
     recipe = _adapted(Recipe(task=task, labels=other.labels if other else None), options)
     ledger = Ledger(options.skip_bad)

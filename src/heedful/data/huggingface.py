@@ -11,9 +11,9 @@ from typing import Any
 
 from heedful.config import DataOptions
 from heedful.data.assemble import assemble
-from heedful.data.own import check_label_column, choose_columns, raw_rows, recipe_for
 from heedful.data.readers.rows import SPLIT_NAMES, Ledger
 from heedful.data.readers.tables import Table
+from heedful.data.user_files import check_label_column, choose_columns, raw_rows, recipe_for
 from heedful.errors import Mistake
 from heedful.records import Corpus, Split
 

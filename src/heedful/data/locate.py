@@ -14,7 +14,7 @@ from heedful.errors import Mistake
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Location:
     """A corpus on disk: in the simple form, or as its original distribution."""
 
     folder: Path
@@ -41,17 +41,17 @@ def data_dirs(first: Sequence[Path] = ()) -> list[Path]:
     return [*folders, user_folder()]
 
 
-def find(name: str, folders: Sequence[Path]) -> Found | None:
+def find(name: str, folders: Sequence[Path]) -> Location | None:
     """The first place that has the corpus, the simple form before the original in each folder."""
     original = ORIGINALS.get(name)
     for folder in folders:
         own = folder / name
         if own.is_dir() and split_files(own):
-            return Found(own, "simple")
+            return Location(own, "simple")
         if original is not None:
             inside = original.find(own) or original.find(folder, exactly_named=True)
             if inside is not None:
-                return Found(inside, "original")
+                return Location(inside, "original")
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from heedful.records import Task, TokenizerName
+from heedful.records import TaskType, TokenizerName
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Recipe:
     of the passages (CNN).
     """
 
-    task: Task = "classification"
+    task: TaskType = "classification"
     labels: tuple[str, ...] | None = None
     labels_from: Literal["rows", "words", "entities"] = "rows"
     tokenizer: TokenizerName = "spacy"

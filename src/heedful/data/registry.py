@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from heedful.data.recipe import Lengths, Recipe
-from heedful.records import Task
+from heedful.records import TaskType
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Entry:
     restricted: bool = False  # its texts may not be passed on, so runs do not keep them
 
     @property
-    def task(self) -> Task:
+    def task(self) -> TaskType:
         return self.recipe.task
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Literal
 
 from heedful.config import RunConfig
-from heedful.engine.board import Board
-from heedful.engine.place import Place
 from heedful.engine.plan import Plan, plan
 from heedful.engine.progress import Progress
 from heedful.engine.schedule import Report, Schedule
-from heedful.engine.state import scan
+from heedful.engine.status import plan_status
+from heedful.engine.task_display import TaskDisplay
 from heedful.engine.threads import cores as usable_cores
+from heedful.engine.workspace import Workspace
 from heedful.errors import Mistake
 from heedful.store.files import clean
 from heedful.store.run import Run
@@ -21,7 +21,7 @@ Engine = Literal["here", "local", "ray"]
 
 def carry_out(
     planned: Plan,
-    place: Place,
+    workspace: Workspace,
     progress: Progress,
     engine: Engine = "local",
     *,
@@ -35,22 +35,22 @@ def carry_out(
     ("here" only) its exception is raised instead.
     """
     try:
-        place.runs.mkdir(parents=True, exist_ok=True)
+        workspace.runs.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise Mistake(f"--runs {place.runs} cannot be written: {error.strerror}.") from None
+        raise Mistake(f"--runs {workspace.runs} cannot be written: {error.strerror}.") from None
     planned = planned.with_threads(1 if engine == "ray" else cores or usable_cores())
-    tidy(planned, place, progress)
-    schedule = Schedule(planned, finished=look_around(planned, place, progress))
+    tidy(planned, workspace, progress)
+    schedule = Schedule(planned, finished=look_around(planned, workspace, progress))
     if not schedule.over:
-        work(schedule, place, progress, engine, cores or usable_cores(), address, strict)
-        tidy(planned, place, progress)  # of workers that died, while others went on
-    publish(schedule.report, place)
+        work(schedule, workspace, progress, engine, cores or usable_cores(), address, strict)
+        tidy(planned, workspace, progress)  # of workers that died, while others went on
+    publish(schedule.report, workspace)
     return schedule.report
 
 
 def work(
     schedule: Schedule,
-    place: Place,
+    workspace: Workspace,
     progress: Progress,
     engine: Engine,
     cores: int,
@@ -58,65 +58,65 @@ def work(
     strict: bool,
 ) -> None:
     if engine == "here":
-        run_here(schedule, place, progress, strict)
+        run_here(schedule, workspace, progress, strict)
         return
-    with Board(progress, schedule) as board:
+    with TaskDisplay(progress, schedule) as display:
         if engine == "ray":
             from heedful.engine.ray_cluster import run_ray
 
-            run_ray(schedule, place, cores, address, board)
+            run_ray(schedule, workspace, cores, address, display)
         else:
             from heedful.engine.local import run_local
 
-            run_local(schedule, place, cores, board)
+            run_local(schedule, workspace, cores, display)
 
 
-def train_one(config: RunConfig, place: Place, progress: Progress) -> Run:
+def train_one(config: RunConfig, workspace: Workspace, progress: Progress) -> Run:
     """Train one configuration in this process, or take the run that is there."""
-    planned = plan([config], (), place.data_dirs)
+    planned = plan([config], (), workspace.data_dirs)
     (task,) = planned.of("train")
-    report = carry_out(planned, place, progress, "here", strict=True)
+    report = carry_out(planned, workspace, progress, "here", strict=True)
     if report.kept:
         progress.say(f"{task.run} is there already")
-    return Run(place.runs / task.run)
+    return Run(workspace.runs / task.run)
 
 
-def run_here(schedule: Schedule, place: Place, progress: Progress, strict: bool) -> None:
+def run_here(schedule: Schedule, workspace: Workspace, progress: Progress, strict: bool) -> None:
     """In this process: Ctrl-C and the bars of a single task work as one expects."""
-    from heedful.engine.workshop import Workshop
+    from heedful.engine.executor import Executor
 
-    workshop = Workshop(place)
+    executor = Executor(workspace)
     last = None
     while (task := schedule.next(now=0.0, free=1 << 30, last=last)) is not None:
         last = task
         if strict:
-            schedule.done(task, kept=workshop.do(task, progress, wait=True) == "kept")
+            schedule.done(task, kept=executor.do(task, progress, wait=True) == "kept")
         else:
-            schedule.heard(task, workshop.attempt(task, progress, wait=True))
+            schedule.record(task, executor.attempt(task, progress, wait=True))
 
 
-def look_around(planned: Plan, place: Place, progress: Progress) -> list[str]:
+def look_around(planned: Plan, workspace: Workspace, progress: Progress) -> list[str]:
     """The keys of what is finished. Damage is named."""
-    found = scan(planned, place.runs)
+    found = plan_status(planned, workspace.runs)
     for state in found.values():
         if state.state == "damaged":
             progress.say(f"{state.note}; it is made again")
     return [key for key in planned.tasks if found[key].state == "finished"]
 
 
-def publish(report: Report, place: Place) -> None:
+def publish(report: Report, workspace: Workspace) -> None:
     """Let the plain names of results stand for what was asked now."""
     for task in (*report.kept, *report.done):
         if task.kind == "summarise":
             assert task.ask is not None
-            Run(place.runs / task.run).results.publish(task.ask.experiment, task.needs[0], task.key)
+            Run(workspace.runs / task.run).results.publish(task.ask.experiment, task.needs[0], task.key)
 
 
-def tidy(planned: Plan, place: Place, progress: Progress) -> None:
+def tidy(planned: Plan, workspace: Workspace, progress: Progress) -> None:
     """Remove what killed processes have left half-written, here and in the runs of the plan."""
-    runs = {place.runs / task.run for task in planned.tasks.values()}
+    runs = {workspace.runs / task.run for task in planned.tasks.values()}
     folders = [
-        place.runs,
+        workspace.runs,
         *(path / part for path in runs for part in ("", "results", "results/kept", "texts")),
     ]
     removed = [path for folder in folders for path in clean(folder)]

@@ -21,14 +21,14 @@ def configure(
     entry = CORPORA.get(dataset)
     values = {
         "dataset": dataset,
-        "data": {"min_df": entry.min_df if entry else None} | said(data),
-        "model": dict(entry.model if entry else {}) | said(model),
-        "training": dict(entry.training if entry else {}) | said(training),
+        "data": {"min_df": entry.min_df if entry else None} | drop_unset(data),
+        "model": dict(entry.model if entry else {}) | drop_unset(model),
+        "training": dict(entry.training if entry else {}) | drop_unset(training),
         "vectors": vectors,
         "seed": seed,
     }
     return RunConfig.parse(values, f"training on {dataset}")
 
 
-def said(values: dict[str, Any] | None) -> dict[str, Any]:
+def drop_unset(values: dict[str, Any] | None) -> dict[str, Any]:
     return {name: value for name, value in (values or {}).items() if value is not None}

@@ -6,13 +6,13 @@ import socket
 
 import torch
 
-from heedful.engine.place import Place
+from heedful.engine.workspace import Workspace
 from heedful.errors import Mistake
 
 
-def find_device(place: Place) -> torch.device:
+def find_device(workspace: Workspace) -> torch.device:
     """Ray shows a task only the GPU that is its own, so there is nothing to choose."""
-    if place.gpus == 0:
+    if workspace.gpus == 0:
         return torch.device("cpu")
     if not torch.cuda.is_available():
         raise Mistake(

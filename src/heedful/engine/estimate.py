@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from heedful.config import RunConfig
-from heedful.engine.place import Place
 from heedful.engine.plan import Plan, kinds_of
 from heedful.engine.sizes import Size, Sizes, published_sizes, sizes
-from heedful.engine.state import scan
+from heedful.engine.status import plan_status
 from heedful.engine.task import Ask, Task
 from heedful.engine.threads import cores as usable_cores
 from heedful.engine.throughput import Throughput
+from heedful.engine.workspace import Workspace
 from heedful.records import Split
 from heedful.store.run import Run, runs_in
 
@@ -81,14 +81,18 @@ class Estimate:
         return "\n".join(lines)
 
 
-def estimate(plan: Plan, place: Place, cores: int | None = None, *, published: bool = False) -> Estimate:
+def estimate(
+    plan: Plan, workspace: Workspace, cores: int | None = None, *, published: bool = False
+) -> Estimate:
     """`published`: all is to be done, on corpora of the sizes that were published."""
     n_cores = cores or usable_cores()
     existing = (
-        [] if published or not place.runs.is_dir() else [run for run in runs_in(place.runs) if run.finished]
+        []
+        if published or not workspace.runs.is_dir()
+        else [run for run in runs_in(workspace.runs) if run.finished]
     )
     throughput = Throughput(existing)
-    found = {} if published else scan(plan, place.runs)
+    found = {} if published else plan_status(plan, workspace.runs)
     left = [task for key, task in plan.tasks.items() if published or found[key].state != "finished"]
     by_dataset: dict[str, Sizes] = {}
     for task in plan.of("train"):
@@ -96,7 +100,7 @@ def estimate(plan: Plan, place: Place, cores: int | None = None, *, published: b
             by_dataset[task.config.dataset] = (
                 published_sizes(task.config.dataset)
                 if published
-                else sizes(task.config, place.data_dirs, _on_same_data(task, existing))
+                else sizes(task.config, workspace.data_dirs, _on_same_data(task, existing))
             )
     passes = 0
     seconds: dict[str, float] = dict.fromkeys(by_dataset, 0.0)
@@ -113,7 +117,7 @@ def estimate(plan: Plan, place: Place, cores: int | None = None, *, published: b
             "texts": {split: size.texts for split, size in here.items()},
             "words": here["train"].length,
             "core_hours": seconds[name] / 3600,
-            "source": plan.sources[name].place,
+            "source": plan.sources[name].where,
         }
         for name, here in by_dataset.items()
     }

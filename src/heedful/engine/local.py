@@ -18,11 +18,11 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import IO, Any
 
-from heedful.engine.board import Board
 from heedful.engine.channel import Channel
-from heedful.engine.place import Place
 from heedful.engine.schedule import Schedule
 from heedful.engine.task import Task
+from heedful.engine.task_display import TaskDisplay
+from heedful.engine.workspace import Workspace
 
 LOOK_AGAIN = 1.0  # seconds until a task that another process is at is tried again
 PATIENCE = 20.0  # seconds that workers have to save what they have when the command is stopped
@@ -32,7 +32,7 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_
 class Worker:
     """A process, the channel to it, and the task it is at."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, workspace: Workspace) -> None:
         ours, theirs = socket.socketpair()
         self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the worker)
         with theirs:
@@ -48,7 +48,7 @@ class Worker:
         self.channel = Channel(ours)
         self.task: Task | None = None
         self.last: Task | None = None
-        self.tell({"place": place.to_json()})
+        self.tell({"workspace": workspace.to_json()})
 
     def give(self, task: Task) -> None:
         self.task = self.last = task
@@ -73,24 +73,26 @@ class Worker:
         self.farewell()
 
 
-def run_local(schedule: Schedule, place: Place, cores: int, board: Board) -> None:
+def run_local(schedule: Schedule, workspace: Workspace, cores: int, display: TaskDisplay) -> None:
     """Do everything that is left of the schedule."""
     workers: list[Worker] = []
     try:
         with terminate_is_interrupt():
             while not schedule.over:
-                hand_out(schedule, workers, place, cores, board)
+                hand_out(schedule, workers, workspace, cores, display)
                 for worker in waiting(workers, schedule):
-                    hear(worker, workers, schedule, board)
+                    receive_result(worker, workers, schedule, display)
     except KeyboardInterrupt:
-        stop(workers, board)
+        stop(workers, display)
         raise
     finally:
         for worker in workers:
             worker.kill()
 
 
-def hand_out(schedule: Schedule, workers: list[Worker], place: Place, cores: int, board: Board) -> None:
+def hand_out(
+    schedule: Schedule, workers: list[Worker], workspace: Workspace, cores: int, display: TaskDisplay
+) -> None:
     """Give every idle worker a task, and start workers while there are tasks and cores for them."""
     while True:
         free = cores - sum(worker.task.threads for worker in workers if worker.task is not None)
@@ -102,9 +104,9 @@ def hand_out(schedule: Schedule, workers: list[Worker], place: Place, cores: int
         if task is None:
             return
         if worker is None:
-            worker = Worker(place)
+            worker = Worker(workspace)
             workers.append(worker)
-        board.begin(task)
+        display.begin(task)
         worker.give(task)
 
 
@@ -116,28 +118,28 @@ def waiting(workers: list[Worker], schedule: Schedule) -> list[Worker]:
     return [worker for worker in workers if worker.channel in ready]
 
 
-def hear(worker: Worker, workers: list[Worker], schedule: Schedule, board: Board) -> None:
+def receive_result(worker: Worker, workers: list[Worker], schedule: Schedule, display: TaskDisplay) -> None:
     messages = worker.channel.receive()
     if messages is None:
         workers.remove(worker)
         how = worker.farewell()
         if worker.task is not None:
-            board.lost(worker.task, how)
+            display.lost(worker.task, how)
         return
     for message in messages:
         task = worker.task
         assert task is not None
         if "outcome" not in message:
-            board.message(task, message)
+            display.message(task, message)
             continue
         worker.task = None
-        schedule.heard(task, message, time.monotonic() + LOOK_AGAIN)
-        board.end(task, message["outcome"])
+        schedule.record(task, message, time.monotonic() + LOOK_AGAIN)
+        display.end(task, message["outcome"])
 
 
-def stop(workers: list[Worker], board: Board) -> None:
+def stop(workers: list[Worker], display: TaskDisplay) -> None:
     """Let each worker save what it has; a second Ctrl-C does not wait for it."""
-    board.say("stopping: each worker saves what it has (once more Ctrl-C does not wait)")
+    display.say("stopping: each worker saves what it has (once more Ctrl-C does not wait)")
     until = time.monotonic() + PATIENCE
     at_work = [worker for worker in workers if worker.task is not None]
     with contextlib.suppress(KeyboardInterrupt):

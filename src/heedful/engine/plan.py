@@ -17,8 +17,8 @@ from typing import Any
 
 from heedful import experiments
 from heedful.config import RunConfig
-from heedful.engine.sources import Source, find_source, vectors_fingerprint
-from heedful.engine.task import KINDS, Ask, Kind, Task, experiment_key, summary_key, train_key
+from heedful.engine.data_sources import DataSource, find_source, vectors_fingerprint
+from heedful.engine.task import KINDS, Ask, Task, TaskKind, experiment_key, summary_key, train_key
 from heedful.errors import Mistake
 from heedful.records import SPLITS
 from heedful.store.run import Run, run_name
@@ -29,15 +29,15 @@ class Plan:
     """Tasks by key, each after those it needs."""
 
     tasks: Mapping[str, Task]
-    sources: Mapping[str, Source]  # by dataset
+    sources: Mapping[str, DataSource]  # by dataset
 
     def __len__(self) -> int:
         return len(self.tasks)
 
-    def count(self, kind: Kind) -> int:
+    def count(self, kind: TaskKind) -> int:
         return sum(task.kind == kind for task in self.tasks.values())
 
-    def of(self, kind: Kind) -> list[Task]:
+    def of(self, kind: TaskKind) -> list[Task]:
         return [task for task in self.tasks.values() if task.kind == kind]
 
     def with_threads(self, cores: int) -> Plan:
@@ -68,7 +68,7 @@ def plan(
     configs: Iterable[RunConfig],
     asks: Sequence[Ask] = (),
     data_dirs: Sequence[Path] = (),
-    sources: Mapping[str, Source] | None = None,
+    sources: Mapping[str, DataSource] | None = None,
 ) -> Plan:
     """Train every configuration, and ask each of the runs. Data and vectors are hashed once.
 
@@ -93,7 +93,7 @@ def plan_for_run(run: Run, asks: Sequence[Ask], data_dirs: Sequence[Path] = ()) 
     if run.info.get("key") != key:
         raise Mistake(
             f"{run.path} was trained on other data, or by another version of heedful, than what is here now "
-            f"({config.dataset}: {source.place}); train again."
+            f"({config.dataset}: {source.where}); train again."
         )
     tasks: dict[str, Task] = {}
     _add(tasks, Task("train", key, run.name, config, source.fingerprint, size=source.size), asks)
@@ -124,13 +124,13 @@ def code(experiment: str) -> str:
 class _Known:
     """Each dataset and each file of vectors is looked at once."""
 
-    def __init__(self, data_dirs: Sequence[Path], given: Mapping[str, Source]) -> None:
+    def __init__(self, data_dirs: Sequence[Path], given: Mapping[str, DataSource]) -> None:
         self.data_dirs, self.given = data_dirs, given
-        self.by_dataset: dict[str, Source] = dict(given)
-        self._sources: dict[str, Source] = {}
+        self.by_dataset: dict[str, DataSource] = dict(given)
+        self._sources: dict[str, DataSource] = {}
         self._vectors: dict[str, str] = {}
 
-    def source(self, config: RunConfig) -> Source:
+    def source(self, config: RunConfig) -> DataSource:
         if config.dataset in self.given:
             return self.given[config.dataset]
         which = f"{config.dataset} {config.data.dev_file} {config.data.test_file}"

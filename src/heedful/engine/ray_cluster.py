@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heedful.data import locate
-from heedful.engine.board import Board
-from heedful.engine.place import Place
 from heedful.engine.schedule import Schedule
 from heedful.engine.task import Task
+from heedful.engine.task_display import TaskDisplay
+from heedful.engine.workspace import Workspace
 from heedful.errors import Mistake
 
 if TYPE_CHECKING:
-    from heedful.engine.workshop import Workshop
+    from heedful.engine.executor import Executor
 
 LOOK_AGAIN = 2.0  # seconds until a task that another process is at is tried again
 RETRIES = 3  # times that Ray itself gives a lost task to another node
@@ -33,7 +33,9 @@ ANSWER = 10.0  # seconds that a cluster has to answer
 AHEAD = 2  # tasks handed to Ray for each core, so that none waits for us
 
 
-def run_ray(schedule: Schedule, place: Place, cores: int, address: str | None, board: Board) -> None:
+def run_ray(
+    schedule: Schedule, workspace: Workspace, cores: int, address: str | None, display: TaskDisplay
+) -> None:
     """Do everything that is left of the schedule, on the cluster at `address` or on one of our own."""
     ray = import_ray()
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -41,7 +43,7 @@ def run_ray(schedule: Schedule, place: Place, cores: int, address: str | None, b
     if ours:
         start(ray, cores, address)
     try:
-        follow(ray, schedule, place, board)
+        follow(ray, schedule, workspace, display)
     finally:
         if ours:
             ray.shutdown()
@@ -77,24 +79,24 @@ def answers(address: str) -> None:
     socket.create_connection((host, int(port)), timeout=ANSWER).close()
 
 
-def follow(ray: Any, schedule: Schedule, place: Place, board: Board) -> None:
+def follow(ray: Any, schedule: Schedule, workspace: Workspace, display: TaskDisplay) -> None:
     """Hand out what is ready, hear what is done."""
-    check_gpus(ray, place)
+    check_gpus(ray, workspace)
     do = ray.remote(num_cpus=1, max_retries=RETRIES)(do_task)
-    here = tuple(folder for folder in locate.data_dirs(place.data_dirs) if folder.is_dir())
-    values, folder = replace(place, data_dirs=here).to_json(), str(Path.cwd())
+    here = tuple(folder for folder in locate.data_dirs(workspace.data_dirs) if folder.is_dir())
+    values, folder = replace(workspace, data_dirs=here).to_json(), str(Path.cwd())
     under_way: dict[Any, Task] = {}
     try:
         while not schedule.over:
             room = AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1))) - len(under_way)
             while room > 0 and (task := schedule.next(time.monotonic(), free=1)) is not None:
-                gpus = 0 if task.kind == "summarise" else place.gpus
+                gpus = 0 if task.kind == "summarise" else workspace.gpus
                 under_way[do.options(num_gpus=gpus).remote(task.to_json(), values, folder)] = task
-                board.begin(task)
+                display.begin(task)
                 room -= 1
             ready, _ = ray.wait(list(under_way), timeout=0.5) if under_way else ([], [])
             for future in ready:
-                hear(ray, future, under_way.pop(future), schedule, board)
+                receive_result(ray, future, under_way.pop(future), schedule, display)
             if not under_way:
                 time.sleep(0.1)  # all that is left is being done by others
     finally:
@@ -102,42 +104,42 @@ def follow(ray: Any, schedule: Schedule, place: Place, board: Board) -> None:
             ray.cancel(future, force=True)
 
 
-def check_gpus(ray: Any, place: Place) -> None:
+def check_gpus(ray: Any, workspace: Workspace) -> None:
     """Ray itself would wait for such a node for ever."""
     found = ray.cluster_resources().get("GPU", 0.0)
-    if place.gpus > found:
+    if workspace.gpus > found:
         raise Mistake(
-            f"--gpus {place.gpus:g}: the Ray cluster has {found:g} GPUs. Start its nodes with --num-gpus, "
+            f"--gpus {workspace.gpus:g}: the Ray cluster has {found:g} GPUs. Start its nodes with --num-gpus, "
             "or leave --gpus out: tasks compute on CPUs then."
         )
 
 
-def hear(ray: Any, future: Any, task: Task, schedule: Schedule, board: Board) -> None:
+def receive_result(ray: Any, future: Any, task: Task, schedule: Schedule, display: TaskDisplay) -> None:
     try:
         result = ray.get(future)
     except ray.exceptions.RayError as error:  # its node or worker was lost more often than Ray retries
-        board.lost(task, type(error).__name__)
+        display.lost(task, type(error).__name__)
         return
     for text in result["said"]:
-        board.say(text)
-    schedule.heard(task, result, time.monotonic() + LOOK_AGAIN)
-    board.end(task, result["outcome"])
+        display.say(text)
+    schedule.record(task, result, time.monotonic() + LOOK_AGAIN)
+    display.end(task, result["outcome"])
 
 
 @lru_cache(maxsize=1)
-def workshop(place: Place) -> Workshop:
+def executor(workspace: Workspace) -> Executor:
     """One for each process of a node: the next task finds the last corpus and model there."""
-    from heedful.engine.workshop import Workshop
+    from heedful.engine.executor import Executor
 
-    return Workshop(place)
+    return Executor(workspace)
 
 
-def do_task(task: dict[str, Any], place: dict[str, Any], folder: str) -> dict[str, Any]:
+def do_task(task: dict[str, Any], workspace: dict[str, Any], folder: str) -> dict[str, Any]:
     """On a node, in the folder where the command was given, if the node has it: paths may be relative to it."""
     from heedful.engine.progress import Relay
 
     said: list[str] = []
     relay = Relay(lambda message: said.append(message["say"]) if "say" in message else None)
     with chdir(folder) if Path(folder).is_dir() else nullcontext():
-        result = workshop(Place.from_json(place)).attempt(Task.from_json(task), relay)
+        result = executor(Workspace.from_json(workspace)).attempt(Task.from_json(task), relay)
     return {**result, "said": said}

@@ -52,7 +52,7 @@ def ask_model(model: Model, examples: Sequence[Example], ask: Ask, seed: int, ba
     experiment = experiments.find(ask.experiment)
     experiment.check(model.network.can, model.name)
     config = experiment.config.parse(ask.options, f"the options of {experiment.name}")
-    places = chosen(len(examples), ask)
+    places = select_places(len(examples), ask)
     encoded = model.encode([examples[i] for i in places])
     rng = np.random.default_rng([seed, *experiment.name.encode()])
 
@@ -64,7 +64,7 @@ def ask_model(model: Model, examples: Sequence[Example], ask: Ask, seed: int, ba
     return experiments.to_table(experiment.run(model.network, batches(), config, rng))
 
 
-def chosen(size: int, ask: Ask) -> Ints:
+def select_places(size: int, ask: Ask) -> Ints:
     """Places in the split: all of them, or `limit` evenly spread (corpora are often sorted by label)."""
     if size == 0:
         raise Mistake(f"there is no {ask.split} split to ask about; choose another with --split.")

@@ -82,8 +82,8 @@ class Schedule:
         """When the first of the tasks that others are at is to be tried again."""
         return min(self._later.values(), default=None)
 
-    def heard(self, task: Task, result: Mapping[str, Any], later: float = 0.0) -> None:
-        """What became of a task, as `Workshop.attempt` tells it; `later` is when to try one that others are at."""
+    def record(self, task: Task, result: Mapping[str, Any], later: float = 0.0) -> None:
+        """What became of a task, as `Executor.attempt` tells it; `later` is when to try one that others are at."""
         if result["outcome"] == "busy":
             self.busy(task, later)
         elif result["outcome"] == "failed":

@@ -15,8 +15,8 @@ from heedful.config import AttentionName, Config, EncoderName, RunConfig
 from heedful.data import locate
 from heedful.data.registry import CORPORA
 from heedful.engine.configure import configure
+from heedful.engine.data_sources import find_source
 from heedful.engine.plan import ask
-from heedful.engine.sources import find_source
 from heedful.engine.task import Ask
 from heedful.errors import Mistake, one_of
 

@@ -20,8 +20,8 @@ from pydantic import Field
 from heedful.config import Config, RunConfig
 from heedful.records import Split
 
-Kind = Literal["train", "experiment", "summarise"]
-KINDS: tuple[Kind, ...] = ("train", "experiment", "summarise")
+TaskKind = Literal["train", "experiment", "summarise"]
+KINDS: tuple[TaskKind, ...] = ("train", "experiment", "summarise")
 TRAINING_VERSION = "1"  # changes when the same configuration and data would be trained to other weights
 
 
@@ -37,7 +37,7 @@ class Ask(Config):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    kind: Kind
+    kind: TaskKind
     key: str
     run: str  # the name of its run folder
     config: RunConfig
@@ -95,11 +95,11 @@ def key_of(*parts: Any) -> str:
 
     None counts as not said: a new setting whose default is None leaves every key as it was.
     """
-    text = json.dumps([_said(part) for part in parts], sort_keys=True, ensure_ascii=False)
+    text = json.dumps([_without_unset(part) for part in parts], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
-def _said(value: Any) -> Any:
+def _without_unset(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _said(inner) for name, inner in value.items() if inner is not None}
+        return {name: _without_unset(inner) for name, inner in value.items() if inner is not None}
     return value

@@ -26,24 +26,24 @@ from heedful.data.batching import CPU, Encoded, encode
 from heedful.data.vectors import load_vectors
 from heedful.data.vocabulary import Vocabulary
 from heedful.engine.device import find_device
-from heedful.engine.place import Place
 from heedful.engine.progress import Progress
 from heedful.engine.task import Task
 from heedful.engine.threads import threads
+from heedful.engine.workspace import Workspace
 from heedful.errors import Mistake
 from heedful.measure.performance import performance
 from heedful.models import build
 from heedful.models.classifier import AttentiveClassifier
 from heedful.models.model import Model
-from heedful.models.training import Epoch, State, Weights, finished, fit, predict
+from heedful.models.training import Epoch, TrainingState, Weights, finished, fit, predict
 from heedful.records import Corpus, Words
 from heedful.store.checks import Damaged
 from heedful.store.run import Run, create
 
 
-def train(task: Task, corpus: Corpus, place: Place, progress: Progress) -> Run:
+def train(task: Task, corpus: Corpus, workspace: Workspace, progress: Progress) -> Run:
     """Train what the task describes, going on where an interrupted run stands."""
-    run, config = Run(place.runs / task.run), task.config
+    run, config = Run(workspace.runs / task.run), task.config
     state, n_threads = resumed(run, progress, task.threads)
     for split in ("train", "dev"):
         if not corpus[split]:
@@ -52,15 +52,17 @@ def train(task: Task, corpus: Corpus, place: Place, progress: Progress) -> Run:
             )
     words = [text for e in corpus["train"] for text in (e.passage, e.query) if text]
     vocabulary = Vocabulary.build(words, config.data.min_df or 1)
-    network, vectors = start(config, corpus, vocabulary, words, place.data_dirs)
-    device = find_device(place)
+    network, vectors = start(config, corpus, vocabulary, words, workspace.data_dirs)
+    device = find_device(workspace)
     network.to(device)
     if vectors is not None:
         progress.say(coverage(vectors, len(vocabulary)))
     info = run_info(task, corpus, vectors, device)
     sets = [encode(corpus[split], vocabulary, len(corpus.labels), device) for split in ("train", "dev")]
     with threads(n_threads):
-        state = fit_all(task, network, sets, state, n_threads, Saver(run, info, vocabulary), place, progress)
+        state = fit_all(
+            task, network, sets, state, n_threads, Saver(run, info, vocabulary), workspace, progress
+        )
         run.write_description(info, vocabulary.words)
         run.write_summary("performance", test_scores(network, corpus, vocabulary))
     run.finish()
@@ -73,7 +75,7 @@ class Saver:
     def __init__(self, run: Run, info: dict[str, Any], vocabulary: Vocabulary) -> None:
         self.run, self.info, self.vocabulary = run, info, vocabulary
 
-    def __call__(self, state: State, n_threads: int) -> None:
+    def __call__(self, state: TrainingState, n_threads: int) -> None:
         notes: dict[str, Any] = {"history": [asdict(epoch) for epoch in state.history], "threads": n_threads}
         arrays = {
             f"{part}:{name}": tensor.numpy()
@@ -92,12 +94,12 @@ def fit_all(
     task: Task,
     network: AttentiveClassifier,
     sets: list[Encoded],
-    state: State,
+    state: TrainingState,
     n_threads: int,
     save: Saver,
-    place: Place,
+    workspace: Workspace,
     progress: Progress,
-) -> State:
+) -> TrainingState:
     """All epochs that are left, with checkpoints; at the end everything is saved."""
     config, (train_set, dev_set) = task.config.training, sets
     saved = time.monotonic()
@@ -107,7 +109,7 @@ def fit_all(
             for after in fit(network, train_set, dev_set, config, task.config.seed, state, bar.step):
                 state = after
                 bar.note(describe(state.history[-1], config.epochs))
-                if time.monotonic() - saved > place.checkpoint_every and not finished(state, config):
+                if time.monotonic() - saved > workspace.checkpoint_every and not finished(state, config):
                     save(state, n_threads)
                     saved = time.monotonic()
         except KeyboardInterrupt:
@@ -185,23 +187,23 @@ def run_info(
     }
 
 
-def resumed(run: Run, progress: Progress, n_threads: int) -> tuple[State, int]:
+def resumed(run: Run, progress: Progress, n_threads: int) -> tuple[TrainingState, int]:
     """Where an interrupted run stands, and its threads: other threads would round otherwise."""
-    if run.finished:  # and yet to be done again, so it is damaged: `Workshop` has said so
+    if run.finished:  # and yet to be done again, so it is damaged: `Executor` has said so
         run.reopen()
     if not run.interrupted:
-        return State(), n_threads
+        return TrainingState(), n_threads
     try:
         arrays, notes = run.checkpoint()
     except Damaged as damage:
         progress.say(f"{damage}; {run.name} is trained from the start")
         run.reopen()
-        return State(), n_threads
+        return TrainingState(), n_threads
     parts: dict[str, Weights] = {"weights": {}, "best": {}, "optimiser": {}}
     for key, array in arrays.items():
         part, name = key.split(":", 1)
         parts[part][name] = torch.from_numpy(array)
-    return State([Epoch(**row) for row in notes["history"]], **parts), notes["threads"]
+    return TrainingState([Epoch(**row) for row in notes["history"]], **parts), notes["threads"]
 
 
 def test_scores(network: AttentiveClassifier, corpus: Corpus, vocabulary: Vocabulary) -> dict[str, Any]:

@@ -40,14 +40,14 @@ def listen(channel: Channel, inbox: queue.SimpleQueue[dict[str, Any]]) -> None:
 
 
 def work(channel: Channel, inbox: queue.SimpleQueue[dict[str, Any]]) -> None:
-    from heedful.engine.place import Place
+    from heedful.engine.executor import Executor
     from heedful.engine.progress import Relay
     from heedful.engine.task import Task
-    from heedful.engine.workshop import Workshop
+    from heedful.engine.workspace import Workspace
 
-    workshop = Workshop(Place.from_json(inbox.get()["place"]))
+    executor = Executor(Workspace.from_json(inbox.get()["workspace"]))
     while True:
-        channel.send(workshop.attempt(Task.from_json(inbox.get()["task"]), Relay(channel.send)))
+        channel.send(executor.attempt(Task.from_json(inbox.get()["task"]), Relay(channel.send)))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from heedful.config import Config
-from heedful.experiments.experiment import Batches, Chunk, Experiment, Read, Summary, generators
+from heedful.experiments.experiment import Batches, Chunk, Experiment, Summary, generators
 from heedful.experiments.summary import Line, column, grouped, mean, plain, quantiles, share, spread
 
 if TYPE_CHECKING:
@@ -55,7 +55,6 @@ def run(
     batches: Batches,
     config: AdversarialConfig,
     rng: np.random.Generator,
-    how: Read | None = None,
 ) -> Iterator[Chunk]:
     """Rows: `jsd` (epsilon-max JSD), `delta_y`, `bound`, `exact`, `ceiling`, `attention`, `adversarial`.
 
@@ -69,7 +68,7 @@ def run(
     from heedful.experiments.observe import observer
 
     ADVERSARIAL.check(model.can)
-    observe, generator_of = observer(model, how), generators(rng)
+    observe, generator_of = observer(model), generators(rng)
     for examples, batch in batches:
         seen = observe(examples, batch)
         exact, adam = search(seen, config, generator_of)

@@ -20,7 +20,7 @@ from pydantic import Field, field_validator
 
 from heedful.config import Config
 from heedful.errors import Mistake, one_of
-from heedful.experiments.experiment import Batches, Chunk, Experiment, Floats, Ints, Read, Summary, generators
+from heedful.experiments.experiment import Batches, Chunk, Experiment, Floats, Ints, Summary, generators
 from heedful.experiments.summary import Bools, Line, column, mean, spread
 from heedful.measure.agreement import expected_overlap, top_k_overlap
 from heedful.measure.rank import kendall, spearman, weighted_kendall
@@ -66,7 +66,6 @@ def run(
     batches: Batches,
     config: CorrelationConfig,
     rng: np.random.Generator,
-    how: Read | None = None,
 ) -> Iterator[Chunk]:
     """One row for each text and pair: `pair` ("attention/omission"), the MEASURES, `p` of tau, and
     `overlap_expected`, what the overlap would be if one of the two were a random ranking."""
@@ -76,7 +75,7 @@ def run(
     methods = methods_of(config)
     generator_of = generators(rng)
     for examples, batch in batches:
-        output = (how or read)(model, batch)
+        output = read(model, batch)
         real = batch.passage.mask.cpu().numpy()  # (B, length)
         scores = {name: method(model, batch, output) for name, method in methods.items()}
         scores[ATTENTION] = output.alpha.cpu().numpy()  # already known: not computed again

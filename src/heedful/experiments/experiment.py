@@ -19,7 +19,6 @@ from heedful.config import Config
 from heedful.errors import Mistake
 
 if TYPE_CHECKING:
-    from heedful.models.classifier import AttentiveClassifier, Output
     from heedful.records import Batch
 
 Ints = NDArray[np.int64]
@@ -28,7 +27,6 @@ Column = NDArray[Any] | list[str] | list[NDArray[np.float64]]
 Chunk = dict[str, Column]  # rows in columns; every chunk of an experiment has the same columns
 Batches = Iterable[tuple[Ints, "Batch"]]  # indices of the examples, and their batch
 Summary = dict[str, Any]
-Read = Callable[["AttentiveClassifier", "Batch"], "Output"]  # the model's own output, without gradients
 
 CAPABILITIES = {
     "embed": "whose word embeddings can be read",
@@ -43,8 +41,7 @@ class Experiment:
     """A question by name.
 
     `run(model, batches, config, rng)` yields chunks with the columns `example` (index), `predicted`
-    (label), `max_attention`, `n_words`, and its own. `version` changes whenever the rows would. A fifth
-    argument says how the model's own output is come by, where it is known already (see together).
+    (label), `max_attention`, `n_words`, and its own. `version` changes whenever the rows would.
     """
 
     name: str

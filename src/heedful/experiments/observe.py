@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heedful.experiments.experiment import Chunk, Floats, Ints, Read
+from heedful.experiments.experiment import Chunk, Floats, Ints
 from heedful.models.classifier import AttentiveClassifier, Decoder, Output, probabilities
 from heedful.records import Batch
 
@@ -96,13 +96,13 @@ def read(model: AttentiveClassifier, batch: Batch) -> Output:
     return model(batch)
 
 
-def observer(model: AttentiveClassifier, how: Read | None = None) -> Callable[[Ints, Batch], Observed]:
+def observer(model: AttentiveClassifier) -> Callable[[Ints, Batch], Observed]:
     """A function (examples, batch) -> Observed; the decoder is copied to float64 once."""
     decoder = deepcopy(model.decoder).double().cpu().requires_grad_(False)
 
     @torch.no_grad()
     def observe(examples: Ints, batch: Batch) -> Observed:
-        output = (how or read)(model, batch)
+        output = read(model, batch)
         mask = batch.passage.mask
         width = int(mask.sum(1).max()) if mask.numel() else 0
         front = (~mask).to(torch.uint8).argsort(dim=1, stable=True)[:, :width]  # (B, T) real words first

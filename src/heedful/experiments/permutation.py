@@ -15,7 +15,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from heedful.config import Config
-from heedful.experiments.experiment import Batches, Chunk, Experiment, Floats, Read, Summary, generators
+from heedful.experiments.experiment import Batches, Chunk, Experiment, Floats, Summary, generators
 from heedful.experiments.summary import Line, column, grouped, quantiles, spread
 
 if TYPE_CHECKING:
@@ -36,13 +36,12 @@ def run(
     batches: Batches,
     config: PermutationConfig,
     rng: np.random.Generator,
-    how: Read | None = None,
 ) -> Iterator[Chunk]:
     """Rows: `median`, `mean` and `max` of the TVD over the permutations; undefined without words."""
     from heedful.experiments.observe import observer
 
     PERMUTATION.check(model.can)
-    observe, generator_of = observer(model, how), generators(rng)
+    observe, generator_of = observer(model), generators(rng)
     for examples, batch in batches:
         seen = observe(examples, batch)
         at_once = max(1, _CELLS // (config.permutations * max(1, seen.alpha.shape[1])))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from heedful.records import Kind
+from heedful.records import MethodKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Explainer:
     """
 
     name: str
-    kind: Kind
+    kind: MethodKind
     signed: bool
     cost: str  # passes for a text of n words: "1 forward", "n + 1 forward"
     run: Callable[..., Scores]

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from heedful.errors import Mistake, one_of
 from heedful.explainers.explainer import Scores
-from heedful.explainers.journey import Journey, depart
+from heedful.explainers.path_gradient import PathGradient, start
 from heedful.models import AttentiveClassifier
 from heedful.models.classifier import Of
 from heedful.records import Batch
@@ -46,9 +46,9 @@ def gradient(
 
     `absolute` changes nothing here, and is taken so that one set of options serves both methods.
     """
-    asked = chosen(model, parts, of)
-    journey, end = _at_input(model, batch, target, of, asked, hold_attention)
-    slopes = zip(journey.lines, journey.slopes(end), strict=True)
+    asked = explained_parts(model, parts, of)
+    gradients, end = _at_input(model, batch, target, of, asked, hold_attention)
+    slopes = zip(gradients.paths, gradients.slopes(end), strict=True)
     norms = [line.at_embeddings(slope).square().sum(-1).sqrt() for line, slope in slopes]
     return _scores(batch, asked, norms)
 
@@ -67,9 +67,9 @@ def gradient_x_input(
 
     `hold_attention`: alpha is a constant, so words count only through the states they make.
     """
-    asked = chosen(model, parts, of)
-    journey, end = _at_input(model, batch, target, of, asked, hold_attention)
-    products = journey.integrate(end, end, room=1)
+    asked = explained_parts(model, parts, of)
+    gradients, end = _at_input(model, batch, target, of, asked, hold_attention)
+    products = gradients.integrate(end, end, room=1)
     return _scores(batch, asked, [product.abs() for product in products] if absolute else products)
 
 
@@ -80,11 +80,11 @@ def _at_input(
     of: Of,
     asked: tuple[Parts, ...],
     hold_attention: bool,
-) -> tuple[Journey, Tensor]:
+) -> tuple[PathGradient, Tensor]:
     """The way from zero to x, and its last point: a step along it is there d f_c / d x . x."""
     zero = model.embedding.weight.new_zeros(())
     starts = (zero if "passage" in asked else None, zero if "query" in asked else None)
-    return depart(model, batch, target, of, starts, hold_attention), zero.new_ones(1)
+    return start(model, batch, target, of, starts, hold_attention), zero.new_ones(1)
 
 
 def _scores(batch: Batch, asked: tuple[Parts, ...], values: list[Tensor]) -> Scores:
@@ -98,7 +98,7 @@ def _scores(batch: Batch, asked: tuple[Parts, ...], values: list[Tensor]) -> Sco
     )
 
 
-def chosen(model: AttentiveClassifier, parts: Parts, of: Of = "logit") -> tuple[Parts, ...]:
+def explained_parts(model: AttentiveClassifier, parts: Parts, of: Of = "logit") -> tuple[Parts, ...]:
     """The parts to be explained, after a check of what was asked."""
     if of not in ("logit", "probability"):
         raise one_of("choice of", of, ["logit", "probability"])

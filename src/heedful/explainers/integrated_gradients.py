@@ -18,8 +18,8 @@ from torch import Tensor
 from heedful.data.vocabulary import UNK
 from heedful.errors import Mistake, one_of
 from heedful.explainers.explainer import Scores
-from heedful.explainers.gradient import Parts, chosen
-from heedful.explainers.journey import depart, rooms
+from heedful.explainers.gradient import Parts, explained_parts
+from heedful.explainers.path_gradient import rooms, start
 from heedful.explainers.perturb import select
 from heedful.models import AttentiveClassifier
 from heedful.models.classifier import Of
@@ -47,13 +47,13 @@ def integrated_gradients(
     """Equation 4, for passage and query together, so that completeness covers both.
 
     baselines: "zero", "unk" (every word the unknown word), a number, or a tensor (dim,) or like x; a pair
-        gives passage and query their own. Markers keep their embedding in the baseline (see line.py).
+        gives passage and query their own. Markers keep their embedding in the baseline (see path.py).
     method: "riemann_right" is equation 4 to the letter; "gausslegendre" needs far fewer steps.
     internal_batch_size: texts (times steps) in one forward pass; None: as many as are fastest.
     tolerance: double the steps of each text until |gap| <= tolerance * scale, or `max_steps` are reached.
     parts: what is not asked for stays at its input, and completeness is about the part that moves.
     """
-    asked = chosen(model, parts, of)
+    asked = explained_parts(model, parts, of)
     _check(n_steps, method, internal_batch_size, tolerance, max_steps)
     bases = baselines if isinstance(baselines, tuple) else (baselines, baselines)
     like = model.embedding.weight.detach()
@@ -66,9 +66,9 @@ def integrated_gradients(
         for some, room in rooms(model, batch, rows, n_steps, internal_batch_size):
             texts = select(batch, some)
             starts = _baselines(model, batch, some, texts, asked, bases)
-            journey = depart(model, texts, target[some], of, starts)
-            change[some] = journey.change(like)
-            shares = journey.integrate(a, weights, room)  # (texts, length) of passage and query
+            gradients = start(model, texts, target[some], of, starts)
+            change[some] = gradients.change(like)
+            shares = gradients.integrate(a, weights, room)  # (texts, length) of passage and query
             passage[some, : shares[0].shape[1]] = shares[0]
             gap[some] = shares[0].sum(1) - change[some]
             if query is not None and len(shares) > 1:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from heedful.errors import Mistake
 from heedful.explainers.explainer import Scores
-from heedful.explainers.gradient import Parts, chosen
+from heedful.explainers.gradient import Parts, explained_parts
 from heedful.explainers.relevance_layers import average, cnn, transformer
 from heedful.explainers.relevance_lstm import bilstm
 from heedful.explainers.relevance_rules import Layer, Rule
@@ -53,7 +53,7 @@ def lrp(
     """
     if of != "logit":
         raise Mistake(f"lrp explains the logit, not of={of!r}: only a linear output can be handed down.")
-    asked = chosen(model, parts)
+    asked = explained_parts(model, parts)
     f, passage, query = _propagate(model, batch, target, Rule(_positive(epsilon)))
     arrived = passage.sum(1) if query is None else passage.sum(1) + query.sum(1)  # (batch,)
     return Scores(

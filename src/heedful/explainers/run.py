@@ -71,7 +71,7 @@ def attribution(
         values["query"] = at_words(scores.query, batch.query.mask, row)
     check = None
     if explainer.axiom and scores.gap is not None and scores.scale is not None:
-        check = judged(explainer.axiom, float(scores.gap[row]), float(scores.scale[row]))
+        check = check_axiom(explainer.axiom, float(scores.gap[row]), float(scores.scale[row]))
     return Attribution(
         method=explainer.name,
         kind=explainer.kind,
@@ -89,7 +89,7 @@ def at_words(scores: Tensor, mask: Tensor, row: int) -> np.ndarray[Any, Any]:
     return scores[row][mask[row]].double().cpu().numpy()
 
 
-def judged(axiom: Axiom, gap: float, scale: float) -> Check:
+def check_axiom(axiom: Axiom, gap: float, scale: float) -> Check:
     """A gap is small against what was to be explained, or against what a float can hold of it."""
     relative = abs(gap) / scale if scale else None
     ok = abs(gap) <= max(axiom.limit * scale, 1e-5)

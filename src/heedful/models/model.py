@@ -16,7 +16,7 @@ from heedful.data.vocabulary import Vocabulary
 from heedful.errors import Mistake, one_of
 from heedful.models.classifier import AttentiveClassifier
 from heedful.models.training import TOKEN_BUDGET, predict
-from heedful.records import Batch, Example, Task, TokenizerName
+from heedful.records import Batch, Example, TaskType, TokenizerName
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Model:
     network: AttentiveClassifier
     vocabulary: Vocabulary
     labels: tuple[str, ...]
-    task: Task
+    task: TaskType
     tokenizer: TokenizerName
     config: RunConfig
 

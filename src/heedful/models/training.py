@@ -40,7 +40,7 @@ class Epoch:
 
 
 @dataclass
-class State:
+class TrainingState:
     """Where training stands after an epoch: all that is needed to go on, or to stop with the best."""
 
     history: list[Epoch] = field(default_factory=list)
@@ -59,9 +59,9 @@ def fit(
     dev: Encoded,
     config: TrainingConfig,
     seed: int,
-    state: State | None = None,
+    state: TrainingState | None = None,
     on_step: Callable[[int, float], None] = lambda examples, loss: None,
-) -> Iterator[State]:
+) -> Iterator[TrainingState]:
     """Train `model` in place and yield the state after each epoch; it ends with the best weights.
 
     Stops before `config.epochs` when nothing can improve: the dev score is perfect, or `config.patience`
@@ -70,7 +70,7 @@ def fit(
     metric = config.metric or ("roc_auc" if model.n_labels == 2 and not model.has_query else "accuracy")
     loss_of = loss_function(model, train, config)
     optimiser = make_optimiser(model, config)
-    state, lengths = state or State(), train.lengths
+    state, lengths = state or TrainingState(), train.lengths
     if state.history:
         model.load_state_dict(state.weights)
         restore(optimiser, model, state.optimiser)
@@ -97,7 +97,7 @@ def fit(
         better = scores[metric] > state.best_score
         epoch = Epoch(number, total / len(train), scores, scores[metric], better, time.perf_counter() - began)
         weights = copy(model.state_dict())
-        state = State(
+        state = TrainingState(
             history=[*state.history, epoch],
             weights=weights,
             best=weights if better or not state.best else state.best,
@@ -117,7 +117,7 @@ def parts(indices: Ints, lengths: Ints) -> list[Ints]:
     return np.array_split(indices, min(len(indices), -(-tokens // STEP_TOKENS)))
 
 
-def finished(state: State, config: TrainingConfig) -> bool:
+def finished(state: TrainingState, config: TrainingConfig) -> bool:
     """No epoch is left, or none that is left could be better (the earliest of equal epochs is kept)."""
     if len(state.history) >= config.epochs or state.best_score >= 1.0:
         return True

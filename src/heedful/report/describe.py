@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.config import RunConfig
-from heedful.engine.again import settings, train_words
+from heedful.engine.commands import settings, train_words
 from heedful.experiments import EXPERIMENTS, find
 from heedful.heatmap import visible
 from heedful.measure.statistics import Interval

@@ -18,8 +18,8 @@ from heedful.report.theme import stylesheet
 from heedful.web import experiment_page, instance_page, overview, playground, run_page, words_page
 from heedful.web.answer import mistake
 from heedful.web.guard import LOCAL, Guard, TooLarge, read_json
+from heedful.web.inference import Busy
 from heedful.web.library import Library, Missing
-from heedful.web.live import Busy
 from heedful.web.site import Site
 from heedful.web.texts import Texts
 

@@ -10,10 +10,10 @@ from starlette.responses import Response
 
 from heedful.errors import Mistake
 from heedful.records import Example
-from heedful.web import workbench
+from heedful.web import prediction
 from heedful.web.answer import answer, run_address
+from heedful.web.inference import KNOWN, methods_named
 from heedful.web.library import Entry, Missing
-from heedful.web.live import KNOWN, methods_named
 from heedful.web.measures import COLUMNS
 from heedful.web.site import Site
 from heedful.web.texts import NotReady
@@ -53,12 +53,12 @@ def live_page(site: Site, request: Request, name: str, place: int, methods: list
     entry, _, example = instance(site, name, place, request.query_params.get("split"))  # waits for the corpus
     data, more = _stored(site, request, name, place)
     live = site.models.get(entry)
-    looked, explained = workbench.look(live, example, methods_named(methods), None)
+    looked, explained = prediction.look(live, example, methods_named(methods), None)
     bench = {
-        "drawn": workbench.drawn(explained),
-        "text": workbench.painted(example, looked["attention"]),
-        "sliders": workbench.sliders(example, looked["attention"]),
-        "legend": workbench.legend(),
+        "drawn": prediction.drawn(explained),
+        "text": prediction.painted(example, looked["attention"]),
+        "sliders": prediction.sliders(example, looked["attention"]),
+        "legend": prediction.legend(),
         "adversarial": _stored_weights(data, len(example.passage)),
         "source": {"example": place, "split": data["split"]},
         "editable": False,
@@ -142,7 +142,7 @@ def _heatmaps(example: Example | None, results: dict[str, list[dict[str, Any]]])
     for name in ("attention", "adversarial"):
         weights = row.get(name)
         if example is not None and weights is not None and len(weights) == len(example.passage):
-            drawings[name] = workbench.painted(example, weights)
+            drawings[name] = prediction.painted(example, weights)
     return drawings
 
 

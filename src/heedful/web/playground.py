@@ -9,12 +9,12 @@ from starlette.responses import Response
 
 from heedful.errors import Mistake
 from heedful.records import Example
-from heedful.web import workbench
+from heedful.web import prediction
 from heedful.web.answer import answer, as_json
 from heedful.web.guard import LONGEST_TEXT, MOST_WORDS, checked_text
+from heedful.web.inference import KNOWN, Live, methods_named
 from heedful.web.instance_page import instance
 from heedful.web.library import Entry
-from heedful.web.live import KNOWN, Live, methods_named
 from heedful.web.site import Site
 
 
@@ -39,14 +39,14 @@ def playground(site: Site, request: Request, name: str, asked: dict[str, Any]) -
     if text.strip() and (query.strip() or not has_query):
         live = site.models.get(entry)
         example, before = _example(live, text, query, asked)
-        looked, explained = workbench.look(live, example, methods, None if target is None else str(target))
+        looked, explained = prediction.look(live, example, methods, None if target is None else str(target))
         data |= looked
         data["before"] = None if before is None else _before(live, before)
         bench = {
-            "drawn": workbench.drawn(explained),
-            "text": workbench.painted(example, looked["attention"]),
-            "sliders": workbench.sliders(example, looked["attention"]),
-            "legend": workbench.legend(),
+            "drawn": prediction.drawn(explained),
+            "text": prediction.painted(example, looked["attention"]),
+            "sliders": prediction.sliders(example, looked["attention"]),
+            "legend": prediction.legend(),
             "adversarial": None,
             "source": {"text": looked["text"], "query": looked["query"]},
             "editable": True,

@@ -10,9 +10,9 @@ from fastapi import Request
 
 from heedful.errors import Mistake
 from heedful.web.grades import Grades
+from heedful.web.inference import Models
 from heedful.web.judged import Judge
 from heedful.web.library import Entry, Library
-from heedful.web.live import Models
 from heedful.web.results import Results
 from heedful.web.texts import Texts, split_of
 

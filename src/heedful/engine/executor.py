@@ -13,15 +13,15 @@ from typing import Any, Literal
 from heedful import experiments
 from heedful.data import corpora
 from heedful.data.registry import restricted
+from heedful.engine.data_sources import source_fingerprint
 from heedful.engine.device import find_device
-from heedful.engine.place import Place
 from heedful.engine.progress import Progress
-from heedful.engine.rows import ask_model, chosen
-from heedful.engine.sources import source_fingerprint
-from heedful.engine.state import look
+from heedful.engine.rows import ask_model, select_places
+from heedful.engine.status import task_status
 from heedful.engine.task import Task
 from heedful.engine.threads import threads
 from heedful.engine.train import load, train
+from heedful.engine.workspace import Workspace
 from heedful.errors import Mistake
 from heedful.models.model import Model
 from heedful.records import Corpus
@@ -32,14 +32,14 @@ from heedful.store.texts import keep_texts
 Outcome = Literal["done", "kept", "busy"]
 
 
-class Workshop:
-    def __init__(self, place: Place) -> None:
-        self.place = place
+class Executor:
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
         self._corpus: tuple[str, Corpus] | None = None
         self._model: tuple[str, Model] | None = None
 
     def attempt(self, task: Task, progress: Progress, wait: bool = False) -> dict[str, Any]:
-        """`do`, told in plain values: one task's error must not end the others. See `Schedule.heard`."""
+        """`do`, told in plain values: one task's error must not end the others. See `Schedule.record`."""
         try:
             return {"outcome": self.do(task, progress, wait)}
         except Mistake as mistake:
@@ -50,20 +50,20 @@ class Workshop:
 
     def do(self, task: Task, progress: Progress, wait: bool = False) -> Outcome:
         """Do a task unless it is done. "busy": another process is at it, and `wait` was not asked for."""
-        with lock(self.place.runs, task.key) as ours:
+        with lock(self.workspace.runs, task.key) as ours:
             if ours:
                 return self._do(task, progress)
         if not wait:
             return "busy"
         progress.say(f"another process is at {task.name}; waiting for it")
-        with lock(self.place.runs, task.key, wait=True):
+        with lock(self.workspace.runs, task.key, wait=True):
             return self._do(task, progress)
 
     def _do(self, task: Task, progress: Progress) -> Outcome:
-        if look(task, self.place.runs).state == "finished":
+        if task_status(task, self.workspace.runs).state == "finished":
             return "kept"
         if task.kind == "train":
-            train(task, self.corpus(task), self.place, progress)
+            train(task, self.corpus(task), self.workspace, progress)
         elif task.kind == "experiment":
             self._ask(task, progress)
         else:
@@ -76,8 +76,8 @@ class Workshop:
         which = f"{config.dataset} {config.data.model_dump_json()} {task.source}"
         if self._corpus is None or self._corpus[0] != which:
             self._corpus = self._model = None  # let go of the old before there is a new one
-            corpus = corpora.load(config.dataset, data_dirs=self.place.data_dirs, options=config.data)
-            found = source_fingerprint(config.dataset, config.data, self.place.data_dirs)
+            corpus = corpora.load(config.dataset, data_dirs=self.workspace.data_dirs, options=config.data)
+            found = source_fingerprint(config.dataset, config.data, self.workspace.data_dirs)
             if found != task.source:
                 raise Mistake(
                     f"the data of {config.dataset} ({corpus.source}) are not what they were when this was planned: "
@@ -92,17 +92,17 @@ class Workshop:
         which = f"{run.path} {weights}"
         if self._model is None or self._model[0] != which:
             self._model = None
-            self._model = which, load(run, find_device(self.place))
+            self._model = which, load(run, find_device(self.workspace))
         return self._model[1], weights
 
     def _ask(self, task: Task, progress: Progress) -> None:
         """Rows of one experiment on one run."""
         assert task.ask is not None
-        run = Run(self.place.runs / task.run)
+        run = Run(self.workspace.runs / task.run)
         examples = self.corpus(task)[task.ask.split]
         model, weights = self.model(run)
         began = time.perf_counter()
-        places = chosen(len(examples), task.ask)
+        places = select_places(len(examples), task.ask)
         with threads(task.threads), progress.bar(task.name, total=len(places)) as bar:
             table = ask_model(model, examples, task.ask, task.config.seed, bar)
         asked = task.ask.model_dump(mode="json", exclude={"experiment"})
@@ -114,7 +114,7 @@ class Workshop:
     def _summarise(self, task: Task) -> None:
         assert task.ask is not None
         name, (rows,) = task.ask.experiment, task.needs
-        results = Run(self.place.runs / task.run).results
+        results = Run(self.workspace.runs / task.run).results
         seal = results.check_rows(name, rows)
         if seal is None:
             raise Mistake(f"{results.rows_path(name, rows)} is not there.")

@@ -1,4 +1,4 @@
-"""f_c and its slope along the lines of some texts: all steps together, or in turns when there is no room."""
+"""f_c and its slope along the paths of some texts: all steps together, or in turns when there is no room."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from heedful.explainers.line import Line, line
+from heedful.explainers.path import Path, path
 from heedful.models import AttentiveClassifier
 from heedful.models.classifier import Of, score
 from heedful.models.encoders import BiLSTM
@@ -39,40 +39,40 @@ def rooms(
 
 
 @torch.no_grad()
-def depart(
+def start(
     model: AttentiveClassifier,
     batch: Batch,
     target: Tensor,
     of: Of,
     baselines: tuple[Tensor | None, Tensor | None],
     hold_attention: bool = False,
-) -> Journey:
-    """The texts at the beginning of their journey from baselines, like x; None: a part that does not move."""
+) -> PathGradient:
+    """The texts at the beginning of their paths from baselines, like x; None: a part that does not move."""
     tokens, encoders = (batch.passage, batch.query), (model.encoder, model.query_encoder)
-    lines = [
-        line(encoder, part, model.embed(part), baseline)
+    paths = [
+        path(encoder, part, model.embed(part), baseline)
         for part, encoder, baseline in zip(tokens, encoders, baselines, strict=True)
         if part is not None and encoder is not None
     ]
-    return Journey(model, batch, target, of, lines, hold_attention)
+    return PathGradient(model, batch, target, of, paths, hold_attention)
 
 
 @dataclass(frozen=True, slots=True)
-class Journey:
+class PathGradient:
     """Some texts on their way from baseline to input."""
 
     model: AttentiveClassifier
     batch: Batch
     target: Tensor  # (texts,)
     of: Of
-    lines: list[Line]  # of the passage, and of the query where there is one
+    paths: list[Path]  # of the passage, and of the query where there is one
     hold_attention: bool = False  # alpha is a constant: words count only through the states they make
 
     def change(self, like: Tensor) -> Tensor:
         """f(x) - f(b): (texts,)."""
         ends = torch.tensor([0.0, 1.0]).to(like)
         with torch.no_grad():
-            f = self._f([line.at(ends) for line in self.lines], 2).view(-1, 2)
+            f = self._f([path.at(ends) for path in self.paths], 2).view(-1, 2)
         return f[:, 1] - f[:, 0]
 
     def integrate(self, a: Tensor, weights: Tensor, room: int) -> list[Tensor]:
@@ -80,14 +80,14 @@ class Journey:
         total: list[Tensor] = []
         for first in range(0, len(a), room):
             some = slice(first, first + room)
-            pairs = zip(self.lines, self.slopes(a[some]), strict=True)
-            shares = [line.along(slope, weights[some]) for line, slope in pairs]
+            pairs = zip(self.paths, self.slopes(a[some]), strict=True)
+            shares = [path.along(slope, weights[some]) for path, slope in pairs]
             total = [sum_ + share for sum_, share in zip(total, shares, strict=True)] if total else shares
         return total
 
     def slopes(self, a: Tensor) -> tuple[Tensor, ...]:
-        """df_c at the points of each line (see `Line.at`), of their shape."""
-        points = [line.at(a) for line in self.lines]
+        """df_c at the points of each path (see `Path.at`), of their shape."""
+        points = [path.at(a) for path in self.paths]
         with torch.enable_grad():
             f = self._f([point.requires_grad_() for point in points], len(a))
             return torch.autograd.grad(f.sum(), points)  # texts do not mix: one sum serves them all
@@ -101,8 +101,8 @@ class Journey:
         query = None
         if self.model.query_encoder is not None and self.batch.query is not None:
             present = again(self.batch.query.present)
-            query = self.model.query_encoder.summary(self.lines[1].encode(points[1], present), present)
-        h = self.lines[0].encode(points[0], again(self.batch.passage.present))
+            query = self.model.query_encoder.summary(self.paths[1].encode(points[1], present), present)
+        h = self.paths[0].encode(points[0], again(self.batch.passage.present))
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.hold_attention):
             alpha = self.model.attend(h, again(self.batch.passage.mask), query)
         candidates = None if self.batch.candidates is None else again(self.batch.candidates)

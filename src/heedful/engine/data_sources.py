@@ -24,12 +24,12 @@ GENERATED_BYTES = 500_000  # what a generated corpus counts for where sizes are 
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """`size` in bytes, to guess which task takes longest; `place` in words."""
+class DataSource:
+    """`size` in bytes, to guess which task takes longest; `where` in words."""
 
     fingerprint: str
     size: int
-    place: str
+    where: str
 
 
 def source_fingerprint(
@@ -38,7 +38,7 @@ def source_fingerprint(
     return find_source(dataset, options or DataOptions(), data_dirs).fingerprint
 
 
-def find_source(dataset: str, options: DataOptions, data_dirs: Sequence[Path] = ()) -> Source:
+def find_source(dataset: str, options: DataOptions, data_dirs: Sequence[Path] = ()) -> DataSource:
     """Where `corpora.load` would read `dataset` from, and the hash of it; its own mistakes where it is nowhere."""
     entry = CORPORA.get(dataset)
     found = None if _is_path(dataset) else locate.find(dataset, locate.data_dirs(data_dirs))
@@ -48,7 +48,7 @@ def find_source(dataset: str, options: DataOptions, data_dirs: Sequence[Path] = 
         return _of_files(_all_files(found.folder), str(found.folder))
     if entry is not None and entry.built_in:
         digest = hashlib.sha256(f"generated {dataset} {DATA_VERSION}".encode())
-        return Source(digest.hexdigest(), GENERATED_BYTES, "built in")
+        return DataSource(digest.hexdigest(), GENERATED_BYTES, "built in")
     path = Path(dataset.removeprefix("hf:")).expanduser()
     if entry is None and path.exists():
         others = [
@@ -57,7 +57,7 @@ def find_source(dataset: str, options: DataOptions, data_dirs: Sequence[Path] = 
         return _of_files([*([path] if path.is_file() else _all_files(path)), *others], str(path))
     corpus = corpora.load(dataset, data_dirs=data_dirs, options=options)  # hf:ID, or says what is wrong
     size = sum(len(example.passage.text) for examples in corpus.splits.values() for example in examples)
-    return Source(fingerprint(corpus), size, corpus.source)
+    return DataSource(fingerprint(corpus), size, corpus.source)
 
 
 def vectors_fingerprint(vectors: str, data_dirs: Sequence[Path] = ()) -> str:
@@ -78,7 +78,7 @@ def _all_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
 
 
-def _of_files(paths: Iterable[Path], place: str) -> Source:
+def _of_files(paths: Iterable[Path], place: str) -> DataSource:
     """Names and bytes, in order. The folder's own name does not count: data may be moved."""
     digest = hashlib.sha256(f"files {DATA_VERSION}".encode())
     size = 0
@@ -87,4 +87,4 @@ def _of_files(paths: Iterable[Path], place: str) -> Source:
             inner = hashlib.file_digest(file, "sha256").hexdigest()
         digest.update(f"\x1e{path.name}\x1f{inner}".encode())
         size += path.stat().st_size
-    return Source(digest.hexdigest(), size, place)
+    return DataSource(digest.hexdigest(), size, place)

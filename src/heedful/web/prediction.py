@@ -11,7 +11,7 @@ from heedful.colours import LEGEND, LEVELS
 from heedful.heatmap import html, visible
 from heedful.records import Example
 from heedful.report.naming import check_says
-from heedful.web.live import Live
+from heedful.web.inference import Live
 
 MOST_LABELS = 6  # bars of the prediction
 MOST_SLIDERS = 200  # words that get a slider each; longer texts are moved as a whole

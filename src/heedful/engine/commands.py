@@ -9,15 +9,15 @@ from typing import Any
 from heedful import experiments
 from heedful.config import RunConfig
 from heedful.engine.configure import configure
-from heedful.engine.place import Place
 from heedful.engine.task import Task
+from heedful.engine.workspace import Workspace
 
 
-def command(task: Task, place: Place) -> str:
+def command(task: Task, workspace: Workspace) -> str:
     """What to type to do this task again, and see its error as it happens."""
-    words = train_words(task.config) if task.kind == "train" else run_words(task, place)
-    words += ["--runs", str(place.runs)] if task.kind == "train" else []
-    for folder in place.data_dirs:
+    words = train_words(task.config) if task.kind == "train" else run_words(task, workspace)
+    words += ["--runs", str(workspace.runs)] if task.kind == "train" else []
+    for folder in workspace.data_dirs:
         words += ["--data-dir", str(folder)]
     return shlex.join(words)
 
@@ -56,9 +56,9 @@ def plain(value: Any) -> str:
     return text
 
 
-def run_words(task: Task, place: Place) -> list[str]:
+def run_words(task: Task, workspace: Workspace) -> list[str]:
     assert task.ask is not None
-    words = ["heedful", "run", task.ask.experiment, "--model", str(place.runs / task.run)]
+    words = ["heedful", "run", task.ask.experiment, "--model", str(workspace.runs / task.run)]
     words += ["--split", task.ask.split] if task.ask.split != "test" else []
     words += ["--limit", str(task.ask.limit)] if task.ask.limit is not None else []
     default = experiments.find(task.ask.experiment).config().model_dump(mode="json")

@@ -3,7 +3,7 @@
 Markers stay where they are at every a, and so does padding: only words move, so only words can be given a
 part of the change f(x) - f(b), where b means "no words, the same markers".
 
-`Embeddings` serves any encoder. `Projections` serves the BiLSTM: its first map is linear, so the image of
+`EmbeddingPath` serves any encoder. `ProjectionPath` serves the BiLSTM: its first map is linear, so the image of
 the line is a line, the slope along it is the same number, (df/dx) . (x - b) = (df/dp) . (p(x) - p(b)), and
 p is computed once instead of at every step (see recurrence.py).
 """
@@ -20,7 +20,7 @@ from heedful.models.encoders import BiLSTM, Encoder
 from heedful.records import Tokens
 
 
-class Line:
+class Path:
     """One part (passage or query) of some texts, on its way."""
 
     def at(self, a: Tensor) -> Tensor:
@@ -40,23 +40,23 @@ class Line:
         raise NotImplementedError
 
 
-def line(encoder: Encoder, tokens: Tokens, x: Tensor, baseline: Tensor | None) -> Line:
+def path(encoder: Encoder, tokens: Tokens, x: Tensor, baseline: Tensor | None) -> Path:
     """The line from baseline to x, both (texts, length, dim); without a baseline, x does not move."""
     if baseline is None:
-        return Still(encoder(x, tokens.present))
+        return FixedPath(encoder(x, tokens.present))
     words = tokens.mask.unsqueeze(-1)  # (texts, length, 1): only they move
     if type(encoder) is not BiLSTM:
-        return Embeddings(encoder, x, (x - baseline) * words)
+        return EmbeddingPath(encoder, x, (x - baseline) * words)
     weights = recurrence.Weights.of(encoder)
     Wx = weights.project(x)  # (length, 2, texts, 4 hidden)
     change = weights.project(x - baseline) if baseline.any() else Wx
     step = recurrence.turn(change * words.transpose(0, 1).unsqueeze(1), tokens.present)
     p = recurrence.turn(Wx, tokens.present) + weights.b.unsqueeze(1)
-    return Projections(weights, tokens.present, p, step)
+    return ProjectionPath(weights, tokens.present, p, step)
 
 
 @dataclass(frozen=True, slots=True)
-class Still(Line):
+class FixedPath(Path):
     """A part that does not move is encoded once. Nothing of the change is its own."""
 
     h: Tensor  # (texts, length, hidden)
@@ -75,7 +75,7 @@ class Still(Line):
 
 
 @dataclass(frozen=True, slots=True)
-class Embeddings(Line):
+class EmbeddingPath(Path):
     """Any encoder: the embeddings themselves move."""
 
     encoder: Encoder
@@ -99,7 +99,7 @@ class Embeddings(Line):
 
 
 @dataclass(frozen=True, slots=True)
-class Projections(Line):
+class ProjectionPath(Path):
     """The BiLSTM: p moves, (length, 2, texts, 4 hidden), its second direction turned around."""
 
     weights: recurrence.Weights

@@ -14,18 +14,18 @@ from heedful.store.checks import Damaged
 from heedful.store.results import MADE_BY
 from heedful.store.run import Run
 
-State = Literal["finished", "interrupted", "missing", "damaged"]
+Condition = Literal["finished", "interrupted", "missing", "damaged"]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Status:
     """`note` names the file and says what is wrong with it, where it is damaged."""
 
-    state: State
+    state: Condition
     note: str = ""
 
 
-def look(task: Task, runs: Path) -> Found:
+def task_status(task: Task, runs: Path) -> Status:
     """Files are hashed: a bit that has flipped is seen."""
     run = Run(runs / task.run)
     try:
@@ -36,19 +36,19 @@ def look(task: Task, runs: Path) -> Found:
             return _rows(run, task.ask.experiment, task.key)
         return _summary(run, task.ask.experiment, task.needs[0], task.key)
     except Damaged as damage:
-        return Found("damaged", str(damage))
+        return Status("damaged", str(damage))
 
 
-def scan(plan: Plan, runs: Path) -> dict[str, Found]:
+def plan_status(plan: Plan, runs: Path) -> dict[str, Status]:
     """All tasks, several runs at a time: hashing leaves Python's lock free."""
     by_run: dict[str, list[Task]] = {}
     for task in plan.tasks.values():
         by_run.setdefault(task.run, []).append(task)
     if not runs.is_dir():
-        return dict.fromkeys(plan.tasks, Found("missing"))
+        return dict.fromkeys(plan.tasks, Status("missing"))
     there = {path.name for path in runs.iterdir()}
     found = {
-        task.key: Found("missing") for run, tasks in by_run.items() if run not in there for task in tasks
+        task.key: Status("missing") for run, tasks in by_run.items() if run not in there for task in tasks
     }
     with ThreadPoolExecutor(4) as pool:
         present = [tasks for run, tasks in by_run.items() if run in there]
@@ -57,37 +57,37 @@ def scan(plan: Plan, runs: Path) -> dict[str, Found]:
     return found
 
 
-def _scan_run(tasks: list[Task], runs: Path) -> Mapping[str, Found]:
+def _scan_run(tasks: list[Task], runs: Path) -> Mapping[str, Status]:
     """Every file is looked at, so that all damage is named; a result counts if what it was made from counts."""
-    found: dict[str, Found] = {}
+    found: dict[str, Status] = {}
     for task in tasks:
-        here = look(task, runs)
+        here = task_status(task, runs)
         if here.state == "finished" and any(found[key].state != "finished" for key in task.needs):
-            here = Found("missing")
+            here = Status("missing")
         found[task.key] = here
     return found
 
 
-def _train(run: Run, task: Task) -> Found:
+def _train(run: Run, task: Task) -> Status:
     if not run.path.exists():
-        return Found("missing")
+        return Status("missing")
     if run.finished:
         run.check()
-        return Found("finished")
-    return Found("interrupted" if run.interrupted else "missing")
+        return Status("finished")
+    return Status("interrupted" if run.interrupted else "missing")
 
 
-def _rows(run: Run, experiment: str, key: str) -> Found:
+def _rows(run: Run, experiment: str, key: str) -> Status:
     """Rows count when they are whole, and of the weights that the run has now."""
     seal = run.results.check_rows(experiment, key)
     if seal is None or not run.finished or seal["weights"] != run.sums().get("model.safetensors"):
-        return Found("missing")
-    return Found("finished")
+        return Status("missing")
+    return Status("finished")
 
 
-def _summary(run: Run, experiment: str, rows: str, key: str) -> Found:
+def _summary(run: Run, experiment: str, rows: str, key: str) -> Status:
     summary = run.results.check_summary(experiment, key)
     seal = run.results.seal(experiment, rows)
     if summary is None or seal is None or summary[MADE_BY]["rows"] != seal["rows"]:
-        return Found("missing")
-    return Found("finished")
+        return Status("missing")
+    return Status("finished")

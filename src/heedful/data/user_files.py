@@ -25,7 +25,7 @@ from heedful.data.readers.rows import SPLIT_NAMES, Ledger, Raw, Spans, word_span
 from heedful.data.readers.tables import FORMATS, Table, file_format, read_table
 from heedful.data.recipe import Recipe
 from heedful.errors import Mistake
-from heedful.records import Corpus, Split, Task
+from heedful.records import Corpus, Split, TaskType
 
 TEXT_NAMES = (
     *("text", "sentence", "review", "content", "document", "body", "comment", "tweet", "message"),
@@ -114,7 +114,7 @@ def _stem(path: Path) -> str:
 
 
 def recipe_for(columns: Columns, options: DataOptions) -> Recipe:
-    task: Task = "classification"
+    task: TaskType = "classification"
     if columns.query is not None:
         task = "nli" if "hypothesis" in columns.query.lower() else "qa"
     whole = options.only is not None

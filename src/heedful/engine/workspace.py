@@ -10,7 +10,7 @@ CHECKPOINT_EVERY = 30.0  # seconds: what a kill can cost, beside the epoch under
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Workspace:
     runs: Path
     data_dirs: tuple[Path, ...] = ()
     checkpoint_every: float = CHECKPOINT_EVERY
@@ -26,6 +26,6 @@ class Place:
         }
 
     @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Place:
+    def from_json(cls, values: dict[str, Any]) -> Workspace:
         folders = tuple(Path(folder) for folder in values["data_dirs"])
         return cls(Path(values["runs"]), folders, values["checkpoint_every"], values["gpus"])

@@ -15,7 +15,7 @@ from heedful.engine.schedule import Schedule
 from heedful.engine.task import Task
 
 
-class Board:
+class TaskDisplay:
     def __init__(self, progress: Progress, schedule: Schedule) -> None:
         self.progress, self.schedule = progress, schedule
         self.began: dict[str, float] = {}
