@@ -9,13 +9,13 @@ import torch
 
 from heedful.config import AttentionName, EncoderName, ModelConfig
 from heedful.data.vocabulary import END, PAD, START
-from heedful.models import build
+from heedful.models import ATTENTIONS, ENCODERS, build
 from heedful.models.classifier import AttentiveClassifier
 from heedful.records import Batch, Tokens
 
 TaskName = Literal["binary", "several", "qa", "nli"]
-ENCODER_NAMES: tuple[EncoderName, ...] = get_args(EncoderName)
-ATTENTION_NAMES: tuple[AttentionName, ...] = get_args(AttentionName)
+ENCODER_NAMES: tuple[EncoderName, ...] = tuple(ENCODERS)
+ATTENTION_NAMES: tuple[AttentionName, ...] = tuple(ATTENTIONS)
 TASK_NAMES: tuple[TaskName, ...] = get_args(TaskName)
 KINDS = tuple(product(ENCODER_NAMES, ATTENTION_NAMES, TASK_NAMES))
 N_WORDS = 50

@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from heedful.errors import Mistake
 from heedful.records import Split, TaskType, TokenizerName
+from heedful.registry import ATTENTIONS, ENCODERS
 
-EncoderName = Literal["bilstm", "cnn", "average", "transformer"]
-AttentionName = Literal["additive", "dot", "general", "uniform"]
+EncoderName = Annotated[str, AfterValidator(ENCODERS.check)]
+AttentionName = Annotated[str, AfterValidator(ATTENTIONS.check)]
 
 
 class Config(BaseModel):

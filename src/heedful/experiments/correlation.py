@@ -19,7 +19,7 @@ import pyarrow as pa
 from pydantic import Field, field_validator
 
 from heedful.config import Config
-from heedful.errors import Mistake, one_of
+from heedful.errors import Mistake
 from heedful.experiments.experiment import Batches, Chunk, Experiment, Floats, Ints, Summary, generators
 from heedful.experiments.summary import Bools, Line, column, mean, spread
 from heedful.measure.agreement import expected_overlap, top_k_overlap
@@ -108,9 +108,7 @@ def methods_of(config: CorrelationConfig) -> dict[str, Callable[..., Floats]]:
             raise Mistake(f"options are given for {name!r}, which is in none of the pairs, or takes none.")
 
     def prepared(name: str) -> Callable[..., Floats]:
-        if name not in EXPLAINERS:
-            raise one_of("explainer", name, list(EXPLAINERS))
-        explainer = EXPLAINERS[name]
+        explainer = EXPLAINERS.find(name)
         options = published.get(name, {}) | config.options.get(name, {})
         if "parts" in explainer.options:
             options = {"parts": "passage"} | options  # the query is not attended to

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from heedful.explainers.explainer import Scores
+from heedful.explainers.explainer import Explainer, Scores
 from heedful.models import AttentiveClassifier
 from heedful.records import Batch
 
@@ -15,3 +15,6 @@ def attention(model: AttentiveClassifier, batch: Batch, target: Tensor) -> Score
     with torch.no_grad():
         output = model(batch)
     return Scores(passage=output.alpha, forward_passes=len(batch))
+
+
+ATTENTION = Explainer("attention", "attention", False, "1 forward", attention)

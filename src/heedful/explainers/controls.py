@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from heedful.errors import Mistake
-from heedful.explainers.explainer import Scores
+from heedful.explainers.explainer import Explainer, Scores
 from heedful.models.classifier import AttentiveClassifier
 from heedful.records import Batch, Tokens
 
@@ -47,3 +47,7 @@ def text_rng(batch: Batch, row: int, seed: int) -> np.random.Generator:
         if tokens is not None:
             digest.update(tokens.ids[row][tokens.present[row]].cpu().numpy().tobytes() + b"|")
     return np.random.default_rng([seed, int.from_bytes(digest.digest())])
+
+
+RANDOM = Explainer("random", "control", False, "none", random)
+UNIFORM = Explainer("uniform", "control", False, "none", uniform)

@@ -10,7 +10,7 @@ from typing import Final, Literal, TypedDict
 from torch import Tensor
 
 from heedful.errors import Mistake, one_of
-from heedful.explainers.explainer import Scores
+from heedful.explainers.explainer import Explainer, Scores
 from heedful.explainers.path_gradient import PathGradient, start
 from heedful.models import AttentiveClassifier
 from heedful.models.classifier import Of
@@ -109,3 +109,7 @@ def explained_parts(model: AttentiveClassifier, parts: Parts, of: Of = "logit") 
     if parts == "both":
         return ("passage", "query") if model.has_query else ("passage",)
     return (parts,)
+
+
+GRADIENT = Explainer("gradient", "sensitivity", False, "1 forward, 1 backward", gradient)
+GRADIENT_X_INPUT = Explainer("gradient_x_input", "saliency", True, "1 forward, 1 backward", gradient_x_input)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from heedful.data.vocabulary import UNK
 from heedful.errors import Mistake, one_of
-from heedful.explainers.explainer import Scores
+from heedful.explainers.explainer import Axiom, Explainer, Scores
 from heedful.explainers.gradient import Parts, explained_parts
 from heedful.explainers.path_gradient import rooms, start
 from heedful.explainers.perturb import select
@@ -149,3 +149,17 @@ def _check(
         raise Mistake(f"tolerance is a share of the change of the output, between 0 and 1, not {tolerance}.")
     if tolerance is not None and max_steps < n_steps:
         raise Mistake(f"max_steps must be at least n_steps ({n_steps}), not {max_steps}.")
+
+
+COMPLETENESS = Axiom(
+    "completeness gap", 0.05, "integrated gradients missed {missed} of the change: raise --n-steps"
+)
+INTEGRATED_GRADIENTS = Explainer(
+    "integrated_gradients",
+    "saliency",
+    True,
+    "n_steps forward and backward",
+    integrated_gradients,
+    removal="embedding of the baseline",
+    axiom=COMPLETENESS,
+)

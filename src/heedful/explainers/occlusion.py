@@ -16,7 +16,7 @@ from torch import Tensor
 from heedful.data.vocabulary import UNK
 from heedful.errors import one_of
 from heedful.explainers.edits import Operator
-from heedful.explainers.explainer import Scores
+from heedful.explainers.explainer import Explainer, Scores
 from heedful.explainers.one_word import OneWord, change_each_word
 from heedful.explainers.perturb import Part, Progress
 from heedful.models.classifier import AttentiveClassifier, Of, Output, probabilities, score
@@ -145,3 +145,11 @@ def difference(asked: OneWord, target: Tensor, of: Of, change: Change) -> Tensor
     before = score(asked.original, target, of).unsqueeze(1)  # (batch, 1)
     after = score(asked.changed, target.unsqueeze(1).expand(asked.changed.shape[:2]), of)
     return before - after
+
+
+OCCLUSION = Explainer(
+    "occlusion", "saliency", True, "n + 1 forward", occlusion, removal="embedding set to zero"
+)
+MASK = Explainer(
+    "mask", "saliency", True, "n + 1 forward", masking, removal="word replaced by the unknown word"
+)

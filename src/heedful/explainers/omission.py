@@ -14,7 +14,7 @@ from typing import Any
 
 from torch import Tensor
 
-from heedful.explainers.explainer import Scores
+from heedful.explainers.explainer import Explainer, Scores
 from heedful.explainers.occlusion import Change, Parts, effects
 from heedful.explainers.perturb import Progress
 from heedful.models.classifier import AttentiveClassifier, Of, Output
@@ -58,3 +58,6 @@ def omission(
         progress=progress,
         output=output,
     )
+
+
+OMISSION = Explainer("omission", "saliency", True, "n + 1 forward", omission, removal="word deleted")

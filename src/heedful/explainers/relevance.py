@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.errors import Mistake
-from heedful.explainers.explainer import Scores
+from heedful.explainers.explainer import Axiom, Explainer, Scores
 from heedful.explainers.gradient import Parts, explained_parts
 from heedful.explainers.relevance_layers import average, cnn, transformer
 from heedful.explainers.relevance_lstm import bilstm
@@ -171,3 +171,11 @@ def _embeddings(model: AttentiveClassifier, batch: Batch) -> tuple[Tensor, Tenso
     with torch.no_grad():
         x_query = model.embed(batch.query) if model.has_query and batch.query is not None else None
         return model.embed(batch.passage), x_query
+
+
+CONSERVATION = Axiom(
+    "conservation gap",
+    0.5,
+    "{missed} of the score stayed in biases and markers and did not reach the words: read LRP with care",
+)
+LRP = Explainer("lrp", "saliency", True, "1 forward, 1 backward", lrp, axiom=CONSERVATION)

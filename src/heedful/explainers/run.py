@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from heedful.attribution import Attribution, Check, Cost, Explained, Part
-from heedful.errors import Mistake, one_of
-from heedful.explainers import EXPLAINERS
+from heedful.errors import Mistake
+from heedful.explainers import find
 from heedful.explainers.explainer import Axiom, Explainer, Scores
 from heedful.explanation import Explanation
 from heedful.models.model import Model
@@ -100,12 +100,6 @@ def check_axiom(axiom: Axiom, gap: float, scale: float) -> Check:
 def share(relative: float) -> str:
     """In percent; more than everything is everything."""
     return f"{relative:.0%}" if relative < 1 else "all"
-
-
-def find(name: str) -> Explainer:
-    if name not in EXPLAINERS:
-        raise one_of("explainer", name, list(EXPLAINERS))
-    return EXPLAINERS[name]
 
 
 def options_of(explainer: Explainer, options: Mapping[str, Any]) -> dict[str, Any]:

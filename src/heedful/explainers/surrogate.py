@@ -20,7 +20,7 @@ from heedful.data.vocabulary import UNK
 from heedful.errors import Mistake, one_of
 from heedful.explainers.controls import text_rng
 from heedful.explainers.edits import Edits
-from heedful.explainers.explainer import Scores
+from heedful.explainers.explainer import Axiom, Explainer, Scores
 from heedful.explainers.occlusion import Parts
 from heedful.explainers.perturb import Part, predict
 from heedful.models.classifier import AttentiveClassifier, Of, score
@@ -201,3 +201,21 @@ def _numpy_state_kept() -> Iterator[None]:
         yield
     finally:
         np.random.set_state(state)  # noqa: NPY002
+
+
+FIT = Axiom(
+    "1 - R²",
+    0.5,
+    "LIME's linear model misses {missed} of what the model does around this text: do not trust it",
+)
+LIME = Explainer("lime", "saliency", True, "n_samples forward", lime, removal="word deleted", axiom=FIT)
+EFFICIENCY = Axiom("completeness gap", 0.05, "SHAP missed {missed} of the change: this should not happen")
+SHAP = Explainer(
+    "shap",
+    "saliency",
+    True,
+    "n_permutations (2 n + 1) forward",
+    shap,
+    removal="word deleted",
+    axiom=EFFICIENCY,
+)

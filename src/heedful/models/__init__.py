@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 
 from heedful.config import ModelConfig
-from heedful.errors import one_of
-from heedful.models.attention import Additive, Attention, Dot, General, Uniform
 from heedful.models.classifier import AttentiveClassifier, Output
-from heedful.models.encoders import CNN, Average, BiLSTM, Encoder, Transformer
-
-ENCODERS: dict[str, Callable[[int, int], Encoder]] = {
-    "bilstm": BiLSTM,
-    "cnn": CNN,
-    "average": Average,
-    "transformer": Transformer,
-}
-ATTENTIONS: dict[str, Callable[[int, bool], Attention]] = {
-    "additive": Additive,
-    "dot": Dot,
-    "general": General,
-    "uniform": Uniform,
-}
+from heedful.registry import ATTENTIONS, ENCODERS
 
 
 def build(
     config: ModelConfig, n_words: int, n_labels: int, has_query: bool = False, seed: int = 0
 ) -> AttentiveClassifier:
     """A fresh model, its weights drawn from `seed` without touching the global generator."""
-    if config.encoder not in ENCODERS:
-        raise one_of("encoder", config.encoder, list(ENCODERS))
-    if config.attention not in ATTENTIONS:
-        raise one_of("attention", config.attention, list(ATTENTIONS))
-    encoder = ENCODERS[config.encoder]
-    if config.encoder == "average":
-        encoder = partial(Average, activation=config.activation)
+    encoder, attention = ENCODERS.find(config.encoder), ATTENTIONS.find(config.attention)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return AttentiveClassifier(
@@ -45,10 +26,16 @@ def build(
             dim=config.embedding_dim,
             hidden=config.hidden_dim,
             n_labels=n_labels,
-            encoder=encoder,
-            attention=ATTENTIONS[config.attention],
+            encoder=_with_settings(encoder, config),
+            attention=_with_settings(attention, config),
             has_query=has_query,
         )
+
+
+def _with_settings(part: Callable[..., Any], config: ModelConfig) -> Callable[..., Any]:
+    """A part that names a setting of the configuration (`activation`) as its keyword is given it."""
+    names = set(inspect.signature(part).parameters) & set(ModelConfig.model_fields)
+    return partial(part, **{name: getattr(config, name) for name in names}) if names else part
 
 
 __all__ = ["ATTENTIONS", "ENCODERS", "AttentiveClassifier", "Output", "build"]

@@ -1,0 +1,145 @@
+"""Everything that heedful finds by name, on one screen: the name, and where the thing is.
+
+A thing is one file and one line here. Other people's packages add theirs through the entry point that stands
+beside each list, without a line here. Nothing is loaded before it is asked for by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from heedful.errors import Mistake, one_of
+
+if TYPE_CHECKING:
+    from heedful.experiments.experiment import Experiment
+    from heedful.explainers.explainer import Explainer
+
+T = TypeVar("T")
+
+
+class Registry(Mapping[str, T]):
+    """name -> thing. `found` is what other packages have added through the entry point `group`."""
+
+    def __init__(self, what: str, group: str, places: Mapping[str, str | T]) -> None:
+        self.what, self.group, self.places = what, group, places
+        self._loaded: dict[str, T] = {}
+
+    @cached_property
+    def found(self) -> dict[str, EntryPoint]:
+        found: dict[str, EntryPoint] = {}
+        for point in entry_points(group=self.group):
+            if point.name in self.places:
+                raise Mistake(
+                    f"the package {_package(point)!r} adds the {self.what} {point.name!r}, which heedful has itself."
+                )
+            found[point.name] = point
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self.places, *self.found])
+
+    def __len__(self) -> int:
+        return len(self.places) + len(self.found)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.places or name in self.found
+
+    def __getitem__(self, name: str) -> T:
+        if name not in self._loaded:
+            if name in self.places:
+                place = self.places[name]
+                self._loaded[name] = _load(place) if isinstance(place, str) else place
+            elif name in self.found:
+                self._loaded[name] = self._load_found(self.found[name])
+            else:
+                raise KeyError(name)
+        return self._loaded[name]
+
+    def check(self, name: str) -> str:
+        """The name itself, or the mistake that lists the right ones."""
+        if name not in self:
+            raise one_of(self.what, name, list(self))
+        return name
+
+    def find(self, name: str) -> T:
+        """By name; a wrong one lists the right ones."""
+        return self[self.check(name)]
+
+    def _load_found(self, point: EntryPoint) -> T:
+        try:
+            thing: T = point.load()
+        except Exception as error:
+            raise Mistake(
+                f"the {self.what} {point.name!r} of the package {_package(point)!r} cannot be loaded "
+                f"({type(error).__name__}: {error})."
+            ) from error
+        return thing
+
+
+def _load(place: str) -> Any:
+    module, variable = place.split(":")
+    return getattr(import_module(module), variable)
+
+
+def _package(point: EntryPoint) -> str:
+    return point.dist.name if point.dist is not None else point.value.split(".")[0]
+
+
+EXPERIMENTS: Registry[Experiment] = Registry(
+    "experiment",
+    "heedful.experiments",
+    {
+        "correlation": "heedful.experiments.correlation:CORRELATION",
+        "permutation": "heedful.experiments.permutation:PERMUTATION",
+        "adversarial": "heedful.experiments.adversarial:ADVERSARIAL",
+    },
+)
+
+EXPLAINERS: Registry[Explainer] = Registry(
+    "explainer",
+    "heedful.explainers",
+    {
+        "attention": "heedful.explainers.attention_weights:ATTENTION",
+        "gradient": "heedful.explainers.gradient:GRADIENT",
+        "gradient_x_input": "heedful.explainers.gradient:GRADIENT_X_INPUT",
+        "integrated_gradients": "heedful.explainers.integrated_gradients:INTEGRATED_GRADIENTS",
+        "lrp": "heedful.explainers.relevance:LRP",
+        "occlusion": "heedful.explainers.occlusion:OCCLUSION",
+        "omission": "heedful.explainers.omission:OMISSION",
+        "mask": "heedful.explainers.occlusion:MASK",
+        "lime": "heedful.explainers.surrogate:LIME",
+        "shap": "heedful.explainers.surrogate:SHAP",
+        "random": "heedful.explainers.controls:RANDOM",
+        "uniform": "heedful.explainers.controls:UNIFORM",
+    },
+)
+
+# Each is called with (embedding size, hidden size), and with those settings of ModelConfig that it names.
+ENCODERS: Registry[Any] = Registry(
+    "encoder",
+    "heedful.encoders",
+    {
+        "bilstm": "heedful.models.encoders:BiLSTM",
+        "cnn": "heedful.models.encoders:CNN",
+        "average": "heedful.models.encoders:Average",
+        "transformer": "heedful.models.encoders:Transformer",
+    },
+)
+
+# Each is called with (hidden size, whether there is a query), and with those settings that it names.
+ATTENTIONS: Registry[Any] = Registry(
+    "attention",
+    "heedful.attentions",
+    {
+        "additive": "heedful.models.attention:Additive",
+        "dot": "heedful.models.attention:Dot",
+        "general": "heedful.models.attention:General",
+        "uniform": "heedful.models.attention:Uniform",
+    },
+)
+
+# The corpora stand in data/registry.py, each with its source and its form; entry point: heedful.corpora.
