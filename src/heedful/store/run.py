@@ -72,6 +72,36 @@ class Run:
         return RunConfig.parse(self.info["config"], str(self.path / "config.json"))
 
     @property
+    def dataset(self) -> str:
+        """The data that the results are of: a name, or that of a file."""
+        return Path(str(self.info["config"]["dataset"])).name
+
+    @property
+    def architecture(self) -> str:
+        """What kind of model: the encoder of one of ours, the class of a foreign one."""
+        return str(self.info["config"]["model"]["encoder"])
+
+    @property
+    def attention(self) -> str:
+        """What kind of attention it has."""
+        return str(self.info["config"]["model"]["attention"])
+
+    @property
+    def seed(self) -> int | None:
+        """Of its training; None where nobody knows."""
+        return int(self.info["config"]["seed"])
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(str(label) for label in self.info["labels"])
+
+    @property
+    def description(self) -> str:
+        """The model in words: "a bidirectional LSTM with additive attention"."""
+        told = self.info.get("model", {}).get("description")
+        return str(told or f"a model with the encoder {self.architecture!r} and {self.attention} attention")
+
+    @property
     def words(self) -> tuple[str, ...]:
         return tuple(json.loads(self._read("vocabulary.json")))
 
