@@ -130,7 +130,7 @@ def run(
     loaded = model if isinstance(model, Model) else load(model)
     texts = _as_examples(loaded, examples, queries)
     with progress.bar(experiment, total=len(texts)) as bar:
-        return rows.Rows(experiment, rows.ask_model(loaded, texts, asked, loaded.config.seed, bar))
+        return rows.Rows(experiment, rows.ask_model(loaded, texts, asked, loaded.seed, bar))
 
 
 def adversary(

@@ -25,6 +25,7 @@ from heedful.data import locate
 from heedful.data.batching import CPU, Encoded, encode
 from heedful.data.vectors import load_vectors
 from heedful.data.vocabulary import Vocabulary
+from heedful.data.word_encoder import WordEncoder
 from heedful.engine.device import find_device
 from heedful.engine.progress import Progress
 from heedful.engine.task import Task
@@ -58,7 +59,8 @@ def train(task: Task, corpus: Corpus, workspace: Workspace, progress: Progress) 
     if vectors is not None:
         progress.say(coverage(vectors, len(vocabulary)))
     info = run_info(task, corpus, vectors, device)
-    sets = [encode(corpus[split], vocabulary, len(corpus.labels), device) for split in ("train", "dev")]
+    text = WordEncoder(vocabulary, corpus.tokenizer)
+    sets = [encode(corpus[split], text, len(corpus.labels), device) for split in ("train", "dev")]
     with threads(n_threads):
         state = fit_all(
             task, network, sets, state, n_threads, Saver(run, info, vocabulary), workspace, progress
@@ -210,7 +212,7 @@ def test_scores(network: AttentiveClassifier, corpus: Corpus, vocabulary: Vocabu
     """Scores on the test split, or on dev where there is none; what is undefined (nan) is None."""
     split = "test" if corpus["test"] else "dev"
     examples = corpus["test"] or corpus["dev"]
-    encoded = encode(examples, vocabulary, len(corpus.labels), network.device)
+    encoded = encode(examples, WordEncoder(vocabulary), len(corpus.labels), network.device)
     if encoded.labels is None:
         raise Mistake(f"{corpus.name}: the {split} split has texts without a label.")
     scores = performance(encoded.labels, predict(network, encoded))
@@ -232,4 +234,5 @@ def load(run: Run, device: torch.device = CPU) -> Model:
     network = build(sizes, len(vocabulary), len(labels), info["task"] != "classification")
     network.load_state_dict({name: torch.from_numpy(array) for name, array in run.weights().items()})
     network.to(device).eval()
-    return Model(run.name, network, vocabulary, labels, info["task"], info["tokenizer"], config)
+    text = WordEncoder(vocabulary, info["tokenizer"])
+    return Model(run.name, network, text, labels, info["task"], config.seed)

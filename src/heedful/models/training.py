@@ -20,7 +20,9 @@ from torch.nn import functional as F
 from heedful.config import TrainingConfig
 from heedful.data.batching import Encoded, Ints, cut
 from heedful.measure.performance import performance
-from heedful.models.classifier import AttentiveClassifier, Output
+from heedful.models.classifier import AttentiveClassifier
+from heedful.models.link import LOG_ODDS
+from heedful.models.network import Network, Output
 
 Weights = dict[str, Tensor]
 TOKEN_BUDGET = 2**14  # tokens of a batch when only predictions are wanted
@@ -67,7 +69,7 @@ def fit(
     Stops before `config.epochs` when nothing can improve: the dev score is perfect, or `config.patience`
     epochs brought nothing better.
     """
-    metric = config.metric or ("roc_auc" if model.n_labels == 2 and not model.has_query else "accuracy")
+    metric = config.metric or ("roc_auc" if model.link is LOG_ODDS else "accuracy")
     loss_of = loss_function(model, train, config)
     optimiser = make_optimiser(model, config)
     state, lengths = state or TrainingState(), train.lengths
@@ -125,7 +127,7 @@ def finished(state: TrainingState, config: TrainingConfig) -> bool:
     return config.patience is not None and since >= config.patience
 
 
-def predict(model: AttentiveClassifier, encoded: Encoded) -> NDArray[np.float64]:
+def predict(model: Network, encoded: Encoded) -> NDArray[np.float64]:
     """Probabilities (examples, labels), in the order of the examples."""
     result = np.empty((len(encoded), model.n_labels))
     with torch.inference_mode():
@@ -146,7 +148,7 @@ def loss_function(
     counts = torch.from_numpy(np.bincount(train.labels, minlength=model.n_labels)).float().clamp(min=1)
     counts = counts.to(model.device)
     weighted = config.class_weights and not model.has_query
-    if model.n_labels == 2 and not model.has_query:
+    if model.link is LOG_ODDS:
         positive = counts[0] / counts[1] if weighted else None  # N / N+ - 1
 
         def binary(output: Output, labels: Tensor | None) -> Tensor:
