@@ -32,8 +32,10 @@ class Scores:
     query: Tensor | None = None  # (batch, query length)
     gap: Tensor | None = None  # (batch,)
     scale: Tensor | None = None  # (batch,)
-    forward_passes: int = 0  # texts sent through the model, and back
-    backward_passes: int = 0
+    forward_passes: int | Tensor = (
+        0  # texts sent through the model, and back: all together, or of each text (batch,)
+    )
+    backward_passes: int | Tensor = 0
     special: Tensor | None = (
         None  # (batch,) what fell to markers and other special tokens, where that is known
     )
