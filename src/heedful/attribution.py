@@ -72,7 +72,9 @@ class Attribution:
     check: Check | None = None
     cost: Cost = field(default_factory=Cost)
     options: Mapping[str, Any] = field(default_factory=dict)  # what the method was asked for, as JSON values
-    special: float | None = None  # sum of the scores of special tokens ([CLS], [SEP]), where the model has any
+    special: float | None = (
+        None  # sum of the scores of special tokens ([CLS], [SEP]), where the model has any
+    )
 
     def __post_init__(self) -> None:
         # through JSON once, so that what is loaded later equals what was made (tuples become lists)

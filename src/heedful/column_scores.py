@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from heedful.columns import POSITIONS, Columns, Floats, Ints, begins, flags, integers, with_column
+from heedful.columns import Columns, Floats, Ints, Positions, Texts, begins
 
 
 def normalised(columns: Columns) -> Columns:
@@ -19,38 +17,33 @@ def normalised(columns: Columns) -> Columns:
     scores = columns.scores / peak[attribution]
     total = _each(np.add, np.abs(scores), first)  # (attributions,)
     total[total == 0] = 1.0
-    special = columns.attributions["special"].to_numpy(zero_copy_only=False) / peak / total  # NaN: there are none
-    return replace(
-        columns,
-        attributions=with_column(columns.attributions, "special", pa.array(special, from_pandas=True)),
-        scores=scores / total[attribution],
-    )
+    attributions = replace(columns.attributions, special=columns.attributions.special / peak / total)
+    return replace(columns, attributions=attributions, scores=scores / total[attribution])
 
 
 def by_word(columns: Columns) -> Columns:
     """Scores of sub-tokens summed to words: a word begins where a text does, or the number of the word changes."""
-    split = flags(columns.texts, "split")
-    if not split.any():
+    texts, positions = columns.texts, columns.positions
+    if not texts.split.any():
         return columns
-    start, end, word = (integers(columns.positions, name) for name in ("start", "end", "word"))
-    new = np.diff(word, prepend=-1) != 0  # (positions,)
-    new[begins(columns.n_words)[:-1]] = True
+    new = np.diff(positions.word, prepend=-1) != 0  # (positions,)
+    new[begins(texts.n_words)[:-1]] = True
     first = np.flatnonzero(new)  # (words,)
-    text = np.repeat(np.arange(len(split)), columns.n_words)[first]  # (words,)
-    n_words = np.bincount(text, minlength=len(split))
-    number = np.arange(len(text)) - begins(n_words)[text]  # (words,) within its text
-    forms = columns.positions["form"].take(pa.array(first))
-    made = (forms, pa.array(start[first]), pa.array(np.maximum.reduceat(end, first)), pa.array(number, pa.int32()))
-    texts = with_column(columns.texts, "n_words", n_words)
+    text = columns.text_of_position[first]  # (words,)
+    n_words = np.bincount(text, minlength=len(texts))
     joined = replace(
         columns,
-        texts=with_column(texts, "split", np.zeros(len(split), dtype=np.bool_)),
-        positions=pa.record_batch(list(made), POSITIONS),
+        texts=Texts(texts.text, np.zeros(len(texts), dtype=np.bool_), n_words),
+        positions=Positions(
+            positions.form[first],
+            positions.start[first],
+            np.maximum.reduceat(positions.end, first),
+            (np.arange(len(first)) - begins(n_words)[text]).astype(np.int32),
+        ),
         scores=_each(np.add, columns.scores, np.flatnonzero(new[columns.position_of_score])),
     )
-    surfaces = pa.array(joined.surfaces(), pa.large_string())
-    positions = with_column(joined.positions, "form", pc.if_else(pa.array(split[text]), surfaces, forms))
-    return replace(joined, positions=positions)
+    forms = np.where(texts.split[text], np.array(joined.surfaces(), dtype=np.object_), joined.positions.form)
+    return replace(joined, positions=replace(joined.positions, form=forms))
 
 
 def ranked(columns: Columns, k: int) -> tuple[Ints, Ints]:

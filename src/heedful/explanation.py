@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from heedful import column_scores
 from heedful.attribution import Attribution, Check, Cost, Explained, Part
+from heedful.check_columns import check_columns, check_ids
 from heedful.colours import INK, LEGEND, LEVELS, Sign, colour, fragment, page
-from heedful.columns import Columns, flags
+from heedful.columns import Columns
 from heedful.errors import Mistake, one_of
 from heedful.explanation_file import (
     json_of,
@@ -28,7 +28,7 @@ from heedful.explanation_file import (
 )
 from heedful.explanation_table import tidy_table
 from heedful.records import MethodKind
-from heedful.views import check_columns, check_ids, columns_of, views
+from heedful.views import columns_of, views
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,15 +96,15 @@ class Explanation:
     @property
     def methods(self) -> list[str]:
         """The methods, in order of their first appearance."""
-        found: list[str] = self.columns.attributions["method"].unique().to_pylist()
-        return found
+        used = dict.fromkeys(self.columns.attributions.method.tolist())
+        return list(dict.fromkeys(self.columns.methods[i].name for i in used))
 
     def method(self, name: str) -> Explanation:
         """Only what this method says."""
         if name not in self.methods:
             raise one_of("method", name, self.methods)
-        wanted = pc.equal(self.columns.attributions["method"], name).to_numpy(zero_copy_only=False)
-        return self.of_columns(self.columns.keep(wanted), self.run)
+        so_called = np.array([method.name == name for method in self.columns.methods])
+        return self.of_columns(self.columns.keep(so_called[self.columns.attributions.method]), self.run)
 
     def normalised(self) -> Explanation:
         """Each attribution scaled to Σ|score| = 1; all zero stays all zero."""
@@ -156,7 +156,9 @@ class Explanation:
                 write_csv(self.columns, self.run, partial)
             else:
                 with partial.open("w", encoding="utf-8") as file:
-                    file.writelines(json_of(self, self.run) if path.suffix == ".json" else [page(self.to_html())])
+                    file.writelines(
+                        json_of(self, self.run) if path.suffix == ".json" else [page(self.to_html())]
+                    )
 
     @classmethod
     def load(cls, path: str | Path) -> Explanation:
@@ -164,7 +166,7 @@ class Explanation:
         return cls.of_columns(*read_parquet(Path(path)))
 
     def _signs(self) -> list[Sign]:
-        signed = set(self.columns.attributions["signed"].unique().to_pylist())
+        signed = set(self.columns.signed.tolist())
         return [sign for sign in LEGEND if (sign != "u") in signed]
 
     def to_html(self) -> str:

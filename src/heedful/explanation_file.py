@@ -22,11 +22,12 @@ import pyarrow.parquet as pq
 from pyarrow import csv
 
 from heedful.attribution import Attribution, Check, Cost, Explained
+from heedful.check_columns import check_columns
 from heedful.columns import Columns, Floats
 from heedful.errors import Mistake
 from heedful.explanation_table import columns_of_records, record_column, tidy_table
 from heedful.records import Words
-from heedful.views import check_columns, columns_of
+from heedful.views import columns_of
 
 FORMAT = "heedful explanation 2"
 FORMATS = ("heedful explanation 1", FORMAT)  # that can be read
