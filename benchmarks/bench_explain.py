@@ -44,7 +44,9 @@ def main() -> None:
             corpora["SST"] = [text for split in sorted(place.glob("*.jsonl.gz")) for text in read(split)]
         for name, texts in corpora.items():
             for encoder in ("average", "bilstm"):
-                compare(f"{len(texts):,} {name} sentences, {encoder}", model(texts, encoder), texts, Path(folder))
+                compare(
+                    f"{len(texts):,} {name} sentences, {encoder}", model(texts, encoder), texts, Path(folder)
+                )
         grown = [saving(size) for size in SIZES]
     told = ", ".join(f"{size:,} examples {mib:.0f} MiB" for size, mib in zip(SIZES, grown, strict=True))
     print(f"memory that saving adds at its peak: {told}")

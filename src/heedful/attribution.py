@@ -78,8 +78,7 @@ class Attribution:
 
     def __post_init__(self) -> None:
         # through JSON once, so that what is loaded later equals what was made (tuples become lists)
-        options = json.dumps(dict(self.options), allow_nan=False, default=lambda array: array.tolist())
-        object.__setattr__(self, "options", json.loads(options))
+        object.__setattr__(self, "options", json.loads(as_json(self.options)))
 
     def flat(self) -> NDArray[np.float64]:
         """The scores of all its parts, passage before query."""
@@ -214,7 +213,7 @@ class Explained:
                     rows.append(f'<div class="hf-quiet">{part}</div>')
                 label = visible(f"{a.method}, {a.kind} of the {part} for {a.target}")
                 rows.append(html(self.parts[part], scores, a.signed, label=label, peak=a.peak))
-            for line in filter(None, (a.about_special(), a.check and str(a.check))):
+            for line in filter(None, (a.about_special(), str(a.check) if a.check else "")):
                 rows.append(f'<div class="hf-quiet">{escape(visible(line, 2000))}</div>')
         return f'<div class="hf-example">{"".join(rows)}</div>'
 
@@ -245,6 +244,13 @@ class Explained:
             about = visible("\n".join(filter(None, (a.kind, target, a.removal))))
             grid.add_row(Text.assemble((visible(a.method), "bold"), ("\n" + about, "dim")), cell)
         return Group(heading, *map(Text, self._unexplained()), Text(), grid)
+
+
+def as_json(options: Mapping[str, Any]) -> str:
+    """What a method was asked for as strict JSON; arrays become lists."""
+    return json.dumps(
+        dict(options), ensure_ascii=False, allow_nan=False, default=lambda array: array.tolist()
+    )
 
 
 def check_words(what: str, words: Words, index: Sequence[int] | None) -> None:

@@ -22,7 +22,7 @@ def check_columns(columns: Columns) -> Columns:
         broken = wrong(columns)  # places of examples
         if broken.size:
             first = int(broken.min())
-            Explained(**next(fields_of(columns.slice(first, first + 1))))
+            Explained(**next(fields_of(columns.between(first, first + 1))))
             raise AssertionError(
                 f"example {first} breaks a rule of {wrong.__name__} that `Explained` does not know"
             )

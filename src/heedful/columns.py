@@ -184,7 +184,7 @@ class Columns:
     def position_of_score(self) -> Ints:
         return ranges(begins(self.texts.n_words)[self.blocks.text], self.blocks.n_words)
 
-    def slice(self, start: int, stop: int) -> Columns:
+    def between(self, start: int, stop: int) -> Columns:
         """The examples from `start` to before `stop`; nothing is copied."""
         texts, positions, attributions, scores, probabilities = (
             slice(int(begin[start]), int(begin[stop])) for begin in self.begins
@@ -233,7 +233,7 @@ class Columns:
         while start < len(self):
             stop = int(np.searchsorted(begin, begin[start] + rows, side="right")) - 1
             stop = max(stop, start + 1)
-            yield self.slice(start, stop)
+            yield self.between(start, stop)
             start = stop
 
     def surfaces(self) -> list[str]:

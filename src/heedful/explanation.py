@@ -82,10 +82,10 @@ class Explanation:
         if isinstance(i, slice):
             start, stop, step = i.indices(len(self))
             if step == 1:
-                return self.of_columns(self.columns.slice(start, max(start, stop)), self.run)
+                return self.of_columns(self.columns.between(start, max(start, stop)), self.run)
             return self.of_columns(self.columns.take(np.arange(start, stop, step)), self.run)
         place = range(len(self))[index(i)]  # an IndexError where there is none
-        return next(views(self.columns.slice(place, place + 1)))
+        return next(views(self.columns.between(place, place + 1)))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Explanation) and self.to_json() == other.to_json()
@@ -116,7 +116,7 @@ class Explanation:
 
     def to_arrow(self) -> pa.Table:
         """The tidy table: one row for each example, method and position."""
-        empty = tidy_table(self.columns.slice(0, 0), self.run)
+        empty = tidy_table(self.columns.between(0, 0), self.run)
         return pa.concat_tables([empty, *tables(self.columns, self.run)])
 
     def to_pandas(self) -> pd.DataFrame:

@@ -54,14 +54,14 @@ def tables(columns: Columns, run: str) -> Iterator[pa.Table]:
 
 def write_parquet(columns: Columns, run: str, path: Path) -> None:
     facts = json.dumps({"format": FORMAT, "run": run, "labels": columns.label_sets})
-    schema = _with_records(columns.slice(0, 0), run).schema.with_metadata({"heedful": facts})
+    schema = _with_records(columns.between(0, 0), run).schema.with_metadata({"heedful": facts})
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for piece in columns.cut(ROW_GROUP):
             writer.write_table(_with_records(piece, run))
 
 
 def write_csv(columns: Columns, run: str, path: Path) -> None:
-    with csv.CSVWriter(path, tidy_table(columns.slice(0, 0), run).schema) as writer:
+    with csv.CSVWriter(path, tidy_table(columns.between(0, 0), run).schema) as writer:
         for table in tables(columns, run):
             writer.write_table(table)
 

@@ -141,7 +141,7 @@ def columns_of_records(
             *(_numpy(records.field(name)) for name in ("id", "labels", "truth")),
             *map(_counts, lists.values()),
         ),
-        Texts(*(_numpy(texts.field(name)) for name in TEXT), _counts(positions)),
+        Texts(_numpy(texts.field("text")), _numpy(texts.field("split")), _counts(positions)),
         Positions(*(_numpy(positions.flatten().field(name)) for name in POSITION)),
         Attributions(
             np.array([methods[method] for method in methods_of], dtype=np.int64),
@@ -169,4 +169,5 @@ def _numpy(column: pa.Array) -> NDArray[Any]:
         return plain
     coded = column.dictionary_encode()
     pool = np.array([*coded.dictionary.to_pylist(), None], dtype=np.object_)
-    return pool[coded.indices.fill_null(len(pool) - 1).to_numpy()]
+    shared: Strings = pool[coded.indices.fill_null(len(pool) - 1).to_numpy()]
+    return shared

@@ -95,14 +95,17 @@ class Tokens:
 
     `present` is True for every token, markers included (what an encoder reads); `mask` only for real
     words (what can be attended to, explained, permuted or removed). Padding is False in both.
+    `word_index` is the word that a sub-token belongs to, ascending within a text; None: each is its own word.
     """
 
     ids: Tensor  # (batch, length) long
     present: Tensor  # (batch, length) bool
     mask: Tensor  # (batch, length) bool
+    word_index: Tensor | None = None  # (batch, length) long, read where `mask` is True
 
     def to(self, device: torch.device) -> Tokens:
-        return Tokens(self.ids.to(device), self.present.to(device), self.mask.to(device))
+        index = None if self.word_index is None else self.word_index.to(device)
+        return Tokens(self.ids.to(device), self.present.to(device), self.mask.to(device), index)
 
 
 @dataclass(frozen=True, slots=True)

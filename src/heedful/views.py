@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from heedful.attribution import Attribution, Check, Cost, Explained, Part, check_words
+from heedful.attribution import Attribution, Check, Cost, Explained, Part, as_json, check_words
 from heedful.columns import (
     Attributions,
     Columns,
@@ -70,7 +70,7 @@ def columns_of(examples: Sequence[Explained]) -> Columns:
 
 
 def method_of(a: Attribution) -> Method:
-    return Method(a.method, a.kind, bool(a.signed), a.removal, json.dumps(a.options, ensure_ascii=False))
+    return Method(a.method, a.kind, bool(a.signed), a.removal, as_json(a.options))
 
 
 def text_columns(

@@ -28,8 +28,9 @@ class Scores:
     query: Tensor | None = None  # (batch, query length)
     gap: Tensor | None = None  # (batch,)
     scale: Tensor | None = None  # (batch,)
-    forward_passes: int = 0  # texts sent through the model, and back
-    backward_passes: int = 0
+    forward_passes: int | Tensor = 0  # texts sent through the model for the batch, or (batch,) for each text
+    backward_passes: int | Tensor = 0
+    special: Tensor | None = None  # (batch,) sum of the scores of special tokens, which are no words
 
 
 @dataclass(frozen=True, slots=True)
