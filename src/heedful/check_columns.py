@@ -57,10 +57,9 @@ def _wrong_texts(c: Columns) -> Ints:
     outside = (p.start < 0) | (p.start > p.end) | (p.end > length[text])
     unordered = within & (np.diff(p.start, prepend=0) < 0)
     unnumbered = (p.word < 0) | (within & (np.diff(p.word, prepend=0) < 0))
-    example = np.repeat(np.arange(len(c)), c.examples.n_texts)  # (texts,)
-    return example[
-        np.concatenate([np.flatnonzero(c.texts.n_words == 0), text[outside | unordered | unnumbered]])
-    ]
+    wrong = c.texts.n_words == 0  # (texts,)
+    wrong[text[outside | unordered | unnumbered]] = True
+    return np.repeat(np.arange(len(c)), c.examples.n_texts)[wrong]
 
 
 def _wrong_probabilities(c: Columns) -> Ints:

@@ -1,8 +1,9 @@
 """Explanations in files: Parquet and JSON that keep everything, and CSV of the tidy table, written piece by piece.
 
-A Parquet file is the tidy table with one more column, `record`: a structure in the first row of each example that
-keeps what the table does not say (texts, probabilities, checks, costs, options). Row groups hold whole examples, so
-that writing takes the memory of one group, however long the explanation is. In files of format 1 a record is JSON.
+A Parquet file is the tidy table with one more column, `record`, that keeps what the table does not say (texts,
+probabilities, checks, costs, options). Row groups hold whole examples, so that writing takes the memory of one group,
+however long the explanation is; the first row of each group has the records of its examples, as an Arrow stream
+(`pyarrow.ipc.open_stream`). In files of format 1 the first row of each example has its record, as JSON.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from heedful.attribution import Attribution, Check, Cost, Explained
 from heedful.check_columns import check_columns
 from heedful.columns import Columns, Floats
 from heedful.errors import Mistake
-from heedful.explanation_table import columns_of_records, record_column, tidy_table
+from heedful.explanation_table import columns_of_records, records_of, tidy_table
 from heedful.records import Words
 from heedful.views import columns_of
 
@@ -54,20 +55,42 @@ def tables(columns: Columns, run: str) -> Iterator[pa.Table]:
 
 def write_parquet(columns: Columns, run: str, path: Path) -> None:
     facts = json.dumps({"format": FORMAT, "run": run, "labels": columns.label_sets})
-    schema = _with_records(columns.between(0, 0), run).schema.with_metadata({"heedful": facts})
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+    schema = tidy_table(columns.between(0, 0), run).schema.append(pa.field("record", pa.large_binary()))
+    texts = [field.name for field in schema if field.type == pa.string()]
+    with pq.ParquetWriter(
+        path,
+        schema.with_metadata({"heedful": facts}),
+        compression="zstd",
+        use_dictionary=[*texts, "position", "start", "end"],
+        use_byte_stream_split=["score"],
+        write_statistics=["example", "part", "method", "target"],
+    ) as writer:
         for piece in columns.cut(ROW_GROUP):
-            writer.write_table(_with_records(piece, run))
+            table = tidy_table(piece, run)
+            first = pa.array([_as_stream(records_of(piece))], pa.large_binary())
+            others = pa.nulls(len(table) - 1, pa.large_binary())
+            writer.write_table(table.append_column("record", pa.chunked_array([first, others])))
+
+
+def _as_stream(records: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, records.schema) as stream:
+        stream.write_batch(records)
+    stored: bytes = sink.getvalue().to_pybytes()
+    return stored
+
+
+def _of_streams(streams: list[bytes]) -> pa.RecordBatch:
+    batches = [batch for stream in streams for batch in pa.ipc.open_stream(stream)]
+    for batch in batches:
+        batch.validate(full=True)  # bytes that were changed must not be followed
+    return pa.concat_batches(batches)
 
 
 def write_csv(columns: Columns, run: str, path: Path) -> None:
     with csv.CSVWriter(path, tidy_table(columns.between(0, 0), run).schema) as writer:
         for table in tables(columns, run):
             writer.write_table(table)
-
-
-def _with_records(columns: Columns, run: str) -> pa.Table:
-    return tidy_table(columns, run).append_column("record", record_column(columns))
 
 
 def read_parquet(path: Path) -> tuple[Columns, str]:
@@ -92,11 +115,13 @@ def read_parquet(path: Path) -> tuple[Columns, str]:
 
 
 def _columns(table: pa.Table, facts: dict[str, Any]) -> Columns:
-    records, scores = table["record"].drop_null(), table["score"].to_numpy()
-    if facts["format"] == FORMAT:
-        label_sets = tuple(map(tuple, facts["labels"]))
-        return check_columns(columns_of_records(records.combine_chunks(), scores, label_sets))
-    return columns_of(list(_explained_with_scores(records.to_pylist(), scores)))
+    records, scores = table["record"].drop_null().to_pylist(), table["score"].to_numpy()
+    if facts["format"] != FORMAT:
+        return columns_of(list(_explained_with_scores(records, scores)))
+    if not records:
+        return columns_of([])
+    label_sets = tuple(map(tuple, facts["labels"]))
+    return check_columns(columns_of_records(_of_streams(records), scores, label_sets))
 
 
 def _explained_with_scores(records: list[str], scores: Floats) -> Iterator[Explained]:

@@ -1,4 +1,4 @@
-"""Columns as Arrow tables: the tidy one that people read, and a `record` of each example that keeps everything else."""
+"""Columns as Arrow tables: the tidy one that people read, and records that keep everything else."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def _spread(values: Sequence[str | None] | Strings, places: Ints) -> pa.Array:
     return pa.array(values, pa.string()).take(pa.array(places))
 
 
-def record_column(columns: Columns) -> pa.Array:
-    """A `record` for each row of the tidy table: all about an example in its first row, null in the others."""
+def records_of(columns: Columns) -> pa.RecordBatch:
+    """One row for each example, with all about it but the scores: its texts and attributions are lists in it."""
     c = columns
     method = c.attributions.method
     shared = {
@@ -92,7 +92,7 @@ def record_column(columns: Columns) -> pa.Array:
     }
     positions = _lists(_structs(POSITION, vars(c.positions)), c.texts.n_words)
     texts = _structs(TEXT | {"positions": positions.type}, vars(c.texts) | {"positions": positions})
-    records = pa.StructArray.from_arrays(
+    return pa.RecordBatch.from_arrays(
         [
             pa.array(c.examples.id, pa.string()),
             pa.array(c.examples.labels, pa.int64()),
@@ -103,10 +103,6 @@ def record_column(columns: Columns) -> pa.Array:
         ],
         ["id", "labels", "truth", "probabilities", "texts", "attributions"],
     )
-    row, others = np.zeros(len(c.scores), dtype=np.int64), np.ones(len(c.scores), dtype=np.bool_)
-    first = c.begins.scores[:-1]
-    row[first], others[first] = np.arange(len(c)), False
-    return records.take(pa.array(row, mask=others))
 
 
 def _structs(schema: dict[str, pa.DataType], columns: dict[str, Any]) -> pa.StructArray:
@@ -124,10 +120,10 @@ def _lists(values: pa.Array, counts: Ints) -> pa.ListArray:
 
 
 def columns_of_records(
-    records: pa.StructArray, scores: Floats, label_sets: tuple[tuple[str, ...], ...]
+    records: pa.RecordBatch, scores: Floats, label_sets: tuple[tuple[str, ...], ...]
 ) -> Columns:
-    """What `record_column` and the tidy table's scores were made of."""
-    lists = {name: records.field(name) for name in ("texts", "attributions")}
+    """What `records_of` and the tidy table's scores were made of."""
+    lists = {name: records[name] for name in ("texts", "attributions")}
     texts, facts = (each.flatten() for each in lists.values())
     positions = texts.field("positions")
     shared = (facts.field(name).to_pylist() for name in ("method", "kind", "signed", "removal", "options"))
@@ -138,7 +134,7 @@ def columns_of_records(
         label_sets,
         tuple(methods),
         Examples(
-            *(_numpy(records.field(name)) for name in ("id", "labels", "truth")),
+            *(_numpy(records.column(name)) for name in ("id", "labels", "truth")),
             *map(_counts, lists.values()),
         ),
         Texts(_numpy(texts.field("text")), _numpy(texts.field("split")), _counts(positions)),
@@ -148,7 +144,7 @@ def columns_of_records(
             **{name: _numpy(column) for name, column in own.items()},
         ),
         scores,
-        _numpy(records.field("probabilities").flatten()),
+        _numpy(records.column("probabilities").flatten()),
     )
     n_texts, begin = columns.examples.n_texts, columns.begins
     told = len(scores), len(columns.probabilities)

@@ -148,9 +148,9 @@ class Collector:
     def _scores(self, said: Sequence[Said], order: Ints) -> Floats:
         """One example after the other, of each the methods, of each the passage and the query."""
         passage = self.texts.n_words[self.text["passage"]]  # (examples,) words
-        query = np.zeros_like(passage)
+        query: Ints = np.zeros(len(passage), dtype=np.int64)
         query[self.n_texts > 1] = self.texts.n_words[self.text["query"][self.n_texts > 1]]
-        asked = np.stack([restored(each["has_query"], order) for each in said], axis=1)  # (examples, methods)
+        asked: Flags = np.stack([restored(each["has_query"], order) for each in said], axis=1)
         n_scores: Ints = passage[:, None] + asked * query[:, None]  # (examples, methods)
         begin = begins(n_scores.ravel())[:-1].reshape(n_scores.shape)
         scores = np.empty(n_scores.sum())
