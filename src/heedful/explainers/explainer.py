@@ -32,13 +32,9 @@ class Scores:
     query: Tensor | None = None  # (batch, query length)
     gap: Tensor | None = None  # (batch,)
     scale: Tensor | None = None  # (batch,)
-    forward_passes: int | Tensor = (
-        0  # texts sent through the model, and back: all together, or of each text (batch,)
-    )
+    forward_passes: int | Tensor = 0  # texts sent through the model for the batch, or (batch,) for each text
     backward_passes: int | Tensor = 0
-    special: Tensor | None = (
-        None  # (batch,) what fell to markers and other special tokens, where that is known
-    )
+    special: Tensor | None = None  # (batch,) sum of the scores of special tokens, which are no words
 
 
 @dataclass(frozen=True, slots=True)
