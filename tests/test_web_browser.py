@@ -104,9 +104,9 @@ def page(browser: Browser) -> Iterator[Page]:
 
 def shown_weights(page: Page) -> list[float]:
     """The weights of the prediction that is on the page, once it stands still."""
-    until(page, "document.querySelector('.bench').dataset.shown !== undefined")
+    until(page, "document.querySelector('.prediction-view').dataset.shown !== undefined")
     page.wait_for_timeout(250)
-    weights: list[float] = json.loads(page.locator(".bench").get_attribute("data-shown") or "")
+    weights: list[float] = json.loads(page.locator(".prediction-view").get_attribute("data-shown") or "")
     return weights
 
 
@@ -168,7 +168,7 @@ def test_keyboard_and_number_field_move_attention_too(page: Page, address: str, 
         page,
         "document.querySelector('[data-said]').textContent.startsWith('100 % of the way to the shuffled')",
     )
-    own = json.loads(page.locator(".bench").get_attribute("data-attention") or "")
+    own = json.loads(page.locator(".prediction-view").get_attribute("data-attention") or "")
     assert sorted(shown_weights(page)) == pytest.approx(sorted(own), abs=1e-9)
     page.get_by_role("button", name="Back to the model's").press("Enter")
     until(page, "document.querySelector('[data-said]').textContent.startsWith('The model')")
@@ -177,12 +177,12 @@ def test_keyboard_and_number_field_move_attention_too(page: Page, address: str, 
 
 def test_the_adversary_moves_attention_and_not_the_prediction(page: Page, address: str) -> None:
     page.goto(address + run_address(RUN, "examples", 2))
-    page.wait_for_selector(".bench")  # the model was asked without a click
+    page.wait_for_selector(".prediction-view")  # the model was asked without a click
     before = shown_probabilities(page)
     page.get_by_role("button", name=re.compile("Find the attention")).click()
     until(page, "document.querySelector('[data-said]').textContent.includes('within ε')")
     weights = shown_weights(page)
-    own = json.loads(page.locator(".bench").get_attribute("data-attention") or "")
+    own = json.loads(page.locator(".prediction-view").get_attribute("data-attention") or "")
     assert np.abs(np.array(weights) - own).sum() > 0.5
     assert shown_probabilities(page) == pytest.approx(before, abs=0.0101)
     page.get_by_label("Colour the text by").select_option("omission")
