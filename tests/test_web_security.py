@@ -60,6 +60,7 @@ OURS = {
         "dt",
         "dd",
         "figure",
+        "figcaption",
     ),
     *("form", "label", "select", "option", "input", "button", "textarea", "datalist", "fieldset", "legend"),
     *("table", "thead", "tbody", "tr", "th", "td", "details", "summary"),

@@ -85,7 +85,7 @@ def compare_page(site: Site, request: Request) -> Response:
         "measures": {key: {"a": sides[0].get(key), "b": sides[1].get(key)} for key in known},
         "measure": measure_name,
         "matched": len(places),
-        "correlation": _pearson(x, y),
+        "pearson": _pearson(x, y),
     }
     return answer(
         request,
