@@ -10,7 +10,7 @@ import altair as alt
 from heedful.experiments.correlation_published import overall_means
 from heedful.experiments.correlation_verdict import ATTENTION_PAIRS, CEILING, FLOOR
 from heedful.experiments.description import Column, Trial
-from heedful.figures.drawing import Data, chart, finish, histogram
+from heedful.figures.drawing import Data, chart, draws, finish, histogram
 from heedful.figures.figure import Figure, Spec
 from heedful.figures.names import pair_name
 from heedful.figures.theme import variable
@@ -73,6 +73,7 @@ def tau_histogram(
     )
 
 
+@draws
 def agreement(summary: Mapping[str, Any], published: Mapping[str, float] | None = None) -> Spec:
     """The mean tau of every pair with its 95% interval; orange ticks where a study has published one."""
     rows: Data = []

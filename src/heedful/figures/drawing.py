@@ -6,18 +6,22 @@ reader's own click decides (`picked`), as on a page that has no server behind it
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from functools import wraps
 from itertools import pairwise
-from typing import Any
+from typing import Any, ParamSpec
 
 import altair as alt
 import numpy as np
+from altair.utils.schemapi import debug_mode
 
 from heedful.figures.figure import Spec
 from heedful.figures.theme import CLASSES, CONFIG, variable
 from heedful.heatmap import visible
 from heedful.measure.columns import DIGITS, EDGES, Bools, Floats, Frame, Ints, bin_of, quantiles
 
+P = ParamSpec("P")
 Data = list[dict[str, Any]]  # what a drawing is of
 
 POINTS = 400  # drawn in one figure; which ones is decided once and for all
@@ -25,6 +29,9 @@ TOGETHER = "all labels"
 HEADROOM = 1.3  # of a histogram's height, for the names of its lines
 LARGEST = "largest attention weight in the text"
 PALE = 0.3
+_ROWS: ContextVar[dict[str, Data] | None] = ContextVar(
+    "rows", default=None
+)  # of the figure that is being drawn
 UNIT = (0.0, 1.0)
 
 
@@ -58,6 +65,23 @@ def colour(names: Sequence[str]) -> alt.Color:
     )
 
 
+def draws(draw: Callable[P, Spec]) -> Callable[P, Spec]:
+    """For functions that draw: without altair's checks of each part and its copies of the data, which take most of
+    the time. The tests check whole figures against the schema."""
+
+    @wraps(draw)
+    def quickly(*arguments: P.args, **named: P.kwargs) -> Spec:
+        before = _ROWS.set({})
+        try:
+            with debug_mode(False):
+                return draw(*arguments, **named)
+        finally:
+            _ROWS.reset(before)
+
+    return quickly
+
+
+@draws
 def histogram(
     frame: Frame,
     labels: Sequence[str],
@@ -148,6 +172,7 @@ def lines_at(references: Mapping[str, float], middle: float) -> list[alt.Chart]:
     return layers
 
 
+@draws
 def by_max_attention(
     frame: Frame,
     labels: Sequence[str],
@@ -267,6 +292,7 @@ def points(
     return circles
 
 
+@draws
 def against(
     rows: Data, names: Sequence[str], titles: tuple[str, str], domain: tuple[float, float], description: str
 ) -> Spec:
@@ -281,13 +307,23 @@ def against(
 
 
 def chart(rows: Data) -> alt.Chart:
-    return alt.Chart(alt.Data(values=rows))  # type: ignore[no-untyped-call]
+    """A chart of these rows, which inside a function that `draws` stand in by a name until it is finished."""
+    kept = _ROWS.get()
+    if kept is None:
+        return alt.Chart(alt.Data(values=rows))  # type: ignore[no-untyped-call]
+    name = f"rows {len(kept)}"
+    kept[name] = rows
+    return alt.Chart(alt.NamedData(name=name))
 
 
 def finish(layers: Sequence[alt.Chart], height: int, description: str) -> Spec:
     """As wide as what holds it, in the colours of the theme."""
     whole = alt.layer(*layers).properties(width="container", height=height, description=description)
-    spec: Spec = whole.to_dict()
+    spec: Spec = whole.to_dict(validate=False)
+    kept = _ROWS.get() or {}
+    for part in (spec, *spec["layer"]):
+        if part.get("data", {}).get("name") in kept:
+            part["data"] = {"values": kept[part["data"]["name"]]}
     spec["autosize"] = {"type": "fit-x", "contains": "padding"}
     spec["config"] = CONFIG
     return spec

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
+from threading import Lock, Thread
+
+_BUNDLING = Lock()  # of many who ask at once, one does it
 
 
 @cache
@@ -24,10 +27,16 @@ def drawing() -> str:
     return files("heedful.figures").joinpath("draw.js").read_text(encoding="utf-8")
 
 
-@cache
 def module() -> str:
     """Both as one module, for a page that loads it when it has figures."""
-    return f"{vega()}\n{drawing()}\nexport {{ drawFigure, saveFigure }};\n"
+    with _BUNDLING:
+        return f"{vega()}\n{drawing()}\nexport {{ drawFigure, saveFigure }};\n"
+
+
+def expect() -> None:
+    """Someone is about to ask for the module: bundle Vega meanwhile, which takes seconds."""
+    if not vega.cache_info().currsize and not _BUNDLING.locked():
+        Thread(target=module, daemon=True).start()
 
 
 STYLE = (  # of what Vega shows beside a pointer, and of the place of a figure

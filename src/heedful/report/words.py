@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 
 from heedful.explanation import Explanation
-from heedful.figures.drawing import chart, finish
+from heedful.figures.drawing import chart, draws, finish
 from heedful.figures.figure import Figure, Spec
 from heedful.figures.theme import variable
 from heedful.heatmap import visible
@@ -55,6 +55,7 @@ def most_frequent(labels: list[str], predicted: list[str]) -> list[str]:
     return sorted(sorted(labels, key=lambda label: -predicted.count(label))[:LABELS])
 
 
+@draws
 def draw_words(rows: list[dict[str, Any]], title: str) -> Spec:
     """Words with their mean effect; rows have `word`, `effect`, `attention` and `times`."""
     rows = [row | {"word": visible(row["word"], 28).replace("\n", " ")} for row in rows]

@@ -68,6 +68,7 @@ def _pages(app: FastAPI, site: Site) -> None:
 
     @app.get("/runs/{run}")
     def see_run(request: Request, run: str) -> Response:
+        script.expect()
         return run_page.run_page(site, request, run)
 
     @app.get("/runs/{run}/words")
@@ -102,6 +103,7 @@ def _pages(app: FastAPI, site: Site) -> None:
 
     @app.get("/runs/{run}/{experiment}")
     def see_experiment(request: Request, run: str, experiment: str) -> Response:
+        script.expect()
         return experiment_page.experiment_page(site, request, run, experiment)
 
 
