@@ -207,7 +207,7 @@ def test_what_a_study_does_differently_on_one_dataset(tmp_path: Path) -> None:
         'published = "jain-wallace"\n'
     )
     own = read_study(str(path))
-    assert (own.tau, own.sources, own.datasets) == (study.tau, study.sources, ("sst",))
+    assert (own.numbers, own.sources, own.datasets) == (study.numbers, study.sources, ("sst",))
 
 
 def test_a_study_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -173,7 +173,6 @@ def write_report(
     `texts=False` leaves out everything that shows or needs a text. Returns the files and the verdicts.
     """
     from heedful.report import export, findings, page
-    from heedful.report.judge import judged
 
     if not runs:
         raise Mistake("give at least one run folder.")
@@ -195,7 +194,7 @@ def write_report(
         drawn += export.write_figures(
             page.figures(subject), folder / subject.findings.name if several else folder
         )
-    return export.Written(Path(output), tuple(drawn), {s.findings.name: judged(s) for s in subjects})
+    return export.Written(Path(output), tuple(drawn), {s.findings.name: s.verdicts() for s in subjects})
 
 
 def _illustrated(run: Run, findings: Findings, data_dirs: Sequence[Path], progress: Progress) -> Illustrated:
@@ -215,7 +214,7 @@ def _illustrated(run: Run, findings: Findings, data_dirs: Sequence[Path], progre
         )
     model = load(run)
     examples = {i: split[i] for table in findings.tables.values() for i in table["example"].to_pylist()}
-    choices, places = choose(findings.tables, examples), sampled(examples)
+    choices, places = choose(map(findings.trial, findings.tables), examples), sampled(examples)
     wanted = list(dict.fromkeys([*(choice.place for choice in choices), *places]))
     explained = _explained_for_people(model, [examples[place] for place in wanted], progress)
     by_place = dict(zip(wanted, explained, strict=True))
@@ -228,7 +227,7 @@ def _illustrated(run: Run, findings: Findings, data_dirs: Sequence[Path], progre
 
 def _explained_for_people(model: Model, examples: list[Example], progress: Progress) -> Explanation:
     """Every default method; what a missing word changes is told of the probability, a number people know."""
-    from heedful.report.naming import STEPS
+    from heedful.report.cards import STEPS
 
     removing = ("occlusion", "omission")
     others = [name for name in DEFAULT_METHODS if name not in removing]

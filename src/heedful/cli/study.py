@@ -150,12 +150,11 @@ def compare(name: str, vectors: str | None, runs: Path, write: Path | None) -> N
     from rich.markdown import Markdown
 
     from heedful.engine.study import notes_of, read_study
-    from heedful.report.cells import finished_runs
-    from heedful.report.comparison import page
+    from heedful.report.comparison import finished_runs, page
 
     study = read_study(name)
     found = finished_runs(runs, lambda config: study.has(config, vectors))
-    text = page(name, found, study.model_dump(by_alias=True), notes_of(name))
+    text = page(name, found, study, notes_of(name))
     if write is None:
         Console(soft_wrap=True).print(Markdown(text))
     else:

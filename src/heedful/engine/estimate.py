@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +14,7 @@ from heedful.engine.task import Ask, Task
 from heedful.engine.threads import cores as usable_cores
 from heedful.engine.throughput import Throughput
 from heedful.engine.workspace import Workspace
+from heedful.experiments import EXPERIMENTS
 from heedful.records import Split
 from heedful.store.run import Run, runs_in
 
@@ -23,11 +23,6 @@ WORD = 65.0  # bytes of a word of a corpus in memory: its form, its place in the
 STATE = (
     18 * 4.0
 )  # bytes of a word of a step for each number of its state (`bench_memory`: the BiLSTM takes most)
-FORWARDS: Mapping[str, tuple[float, float]] = {  # of an experiment: by text, by word
-    "correlation": (3, 1),  # the prediction, a gradient (forward and backward), and each word left out
-    "permutation": (1, 0),
-    "adversarial": (1, 0),
-}
 
 
 @dataclass(frozen=True)
@@ -151,7 +146,7 @@ def cost(task: Task, here: Sizes, throughput: Throughput) -> tuple[float, float]
     whole = here[split]
     texts = min(task.ask.limit or whole.texts, whole.texts)
     size = Size(texts, round(texts * whole.length))
-    by_text, by_word = FORWARDS.get(task.ask.experiment, (1, 0))
+    by_text, by_word = EXPERIMENTS.find(task.ask.experiment).forwards
     return by_text * size.texts + by_word * size.words, throughput.ask(task.config, task.ask, size)
 
 

@@ -114,11 +114,14 @@ class Executor:
     def _summarise(self, task: Task) -> None:
         assert task.ask is not None
         name, (rows,) = task.ask.experiment, task.needs
-        results = Run(self.workspace.runs / task.run).results
+        run = Run(self.workspace.runs / task.run)
+        results = run.results
         seal = results.check_rows(name, rows)
         if seal is None:
             raise Mistake(f"{results.rows_path(name, rows)} is not there.")
-        summary = experiments.find(name).summarise(results.rows(name, rows))
+        table = results.rows(name, rows)
+        trial = experiments.Trial(name, table, {}, task.ask.options, run.labels, run.info["task"])
+        summary = experiments.summary_with_verdict(experiments.find(name), trial)
         asked = task.ask.model_dump(mode="json", exclude={"experiment"})
         results.write_summary(
             name, task.key, summary, {"rows": seal["rows"], "n_rows": seal["n_rows"], **asked}

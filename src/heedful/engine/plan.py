@@ -112,9 +112,8 @@ def _add(tasks: dict[str, Task], train: Task, asks: Sequence[Ask]) -> None:
 @cache
 def code(experiment: str) -> str:
     """A hash of the code that makes a summary. Summaries are made in a second: after any change, again."""
-    module = experiments.find(experiment).summarise.__module__
     digest = hashlib.sha256()
-    for name in (module, "heedful.experiments.summary", "heedful.measure.statistics"):
+    for name in experiments.find(experiment).code:
         file = import_module(name).__file__
         assert file is not None
         digest.update(Path(file).read_bytes())

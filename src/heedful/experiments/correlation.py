@@ -11,7 +11,7 @@ with one word or constant scores: that is null, is counted, and is never average
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,8 +20,13 @@ from pydantic import Field, field_validator
 
 from heedful.config import Config
 from heedful.errors import Mistake
+from heedful.experiments.correlation_published import compare
+from heedful.experiments.correlation_verdict import QUESTION, reasons, verdict
+from heedful.experiments.description import Column, Measure, Statistic, Trial
 from heedful.experiments.experiment import Batches, Chunk, Experiment, Floats, Ints, Summary, generators
 from heedful.experiments.summary import Bools, Line, column, mean, spread
+from heedful.figures.figure import Figure
+from heedful.figures.names import pair_name
 from heedful.measure.agreement import expected_overlap, top_k_overlap
 from heedful.measure.rank import kendall, spearman, weighted_kendall
 
@@ -194,13 +199,71 @@ def _line(table: pa.Table) -> Line:
     return line
 
 
+def figures(trial: Trial) -> Sequence[Figure]:
+    from heedful.experiments.correlation_figures import figures as draw  # needs altair
+
+    return draw(trial, COLUMNS["tau"])
+
+
+def _measure(key: str, title: str, short: str, pair: str) -> Measure:
+    return Measure(key, title, short, "tau", f"{pair}.overall.tau", pair)
+
+
+def _statistic(title: str, pair: str) -> Statistic:
+    reading = "τ: mean rank correlation of attention with another explanation."
+    return Statistic(title, f"{pair}.overall.tau.mean", reading)
+
+
+COLUMNS = {
+    "tau": Column(
+        "Kendall's τ",
+        -1,
+        1,
+        "1: both rank the words alike; 0: no relation; −1: they rank them in reverse.",
+        bins=40,
+    ),
+    "spearman": Column("Spearman's ρ", -1, 1, "As τ, on ranks: 1 is full agreement, 0 none."),
+    "weighted_tau": Column(
+        "top-weighted τ", -1, 1, "As τ, but agreement about the strongest words counts most."
+    ),
+    "overlap": Column(
+        "overlap of the strongest words", 0, 1, "The share of the strongest words that both name."
+    ),
+    "p": Column("p of τ", 0, 1, "How often chance gives as much agreement.", drawn=False),
+    "overlap_expected": Column("overlap by chance", 0, 1, "What a random order would get.", drawn=False),
+}
+
 CORRELATION = Experiment(
     name="correlation",
-    question="Does attention agree with other measures of what mattered?",
+    question=QUESTION,
     paper="Jain & Wallace 2019, section 4.1",
     config=CorrelationConfig,
     needs=frozenset({"attends"}),
     version="1",
     run=run,
     summarise=summarise,
+    asks="whether its attention agrees with other explanations",
+    columns=COLUMNS,
+    by="pair",
+    group_title=pair_name,
+    measures=(
+        _measure("tau_g", "τ of attention and gradient × input", "τ gradient", "attention/gradient_x_input"),
+        _measure("tau_loo", "τ of attention and leave-one-out", "τ leave-one-out", "attention/omission"),
+        _measure(
+            "tau_ceiling",
+            "τ of gradient × input and leave-one-out",
+            "τ of the two",
+            "gradient_x_input/omission",
+        ),
+        _measure("tau_random", "τ of attention and a random order", "τ random", "attention/random"),
+    ),
+    statistics=(
+        _statistic("τ with gradients", "attention/gradient_x_input"),
+        _statistic("τ with leave-one-out", "attention/omission"),
+    ),
+    draw=figures,
+    judge=verdict,
+    examples=reasons,
+    beside=compare,
+    forwards=(3, 1),  # the prediction, a gradient (forward and backward), and each word left out
 )

@@ -10,28 +10,16 @@ from typing import Any
 
 from heedful.config import RunConfig
 from heedful.engine.commands import settings, train_words
-from heedful.experiments import EXPERIMENTS, find
+from heedful.experiments import find
+from heedful.figures.names import join_words, method_name
 from heedful.heatmap import visible
 from heedful.measure.statistics import Interval
 from heedful.report import sample
 from heedful.report.findings import Findings, Illustrated
-from heedful.report.naming import method_name
-from heedful.report.verdicts import listed
 
 NONE = "–"
 RUNS = Path("runs")  # where `heedful train` puts runs
 MARGIN = 0.05  # of accuracy above always the same answer, or there is little to explain
-ENCODERS = {
-    "bilstm": "a bidirectional LSTM",
-    "cnn": "a convolutional network",
-    "average": "an averaging network",
-    "transformer": "a transformer",
-}
-QUESTIONS = {
-    "correlation": "whether its attention agrees with other explanations",
-    "permutation": "whether the prediction changes when attention is shuffled",
-    "adversarial": "whether quite another attention gives the same prediction",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +29,13 @@ class Fact:
     note: str = ""
 
 
-def asked(findings: Findings) -> str:
+def question(findings: Findings) -> str:
     """One sentence for someone who has never read the papers."""
-    dataset, encoder, attention = findings.setting
-    questions = listed([QUESTIONS[name] for name in EXPERIMENTS if name in findings.tables])
+    questions = [find(name).asks or f"“{find(name).question}”" for name in findings.tables]
     return (
         f"Attention gives each word of a text a weight; the weights sum to 1 and are often shown as the reason of a "
-        f"prediction. This model is {ENCODERS[encoder]} with {attention} attention, trained on {visible(dataset)}. "
-        f"We asked {questions}."
+        f"prediction. This model is {findings.description}, trained on {visible(findings.setting[0])}. "
+        f"We asked {join_words(questions)}."
     )
 
 
