@@ -11,16 +11,17 @@ from heedful.config import ModelConfig, TrainingConfig
 from heedful.data.batching import CPU, Encoded, Texts
 from heedful.models import build
 from heedful.models.classifier import AttentiveClassifier, Output
+from heedful.models.objectives import Loss, find_loss
 from heedful.models.training import (
     Epoch,
     TrainingState,
     finished,
     fit,
-    loss_function,
     make_optimiser,
     parts,
     predict,
 )
+from heedful.records import Batch, Tokens
 from zoo import network
 
 
@@ -46,6 +47,16 @@ def encoded(
 
 def small(seed: int = 0, n_labels: int = 2, has_query: bool = False) -> AttentiveClassifier:
     return build(ModelConfig(embedding_dim=8, hidden_dim=8), 40, n_labels, has_query, seed)
+
+
+def loss_function(model: AttentiveClassifier, train: Encoded, config: TrainingConfig) -> Loss:
+    return find_loss(model, train, config, {})
+
+
+def labelled(labels: torch.Tensor) -> Batch:
+    """A batch of which only the labels count."""
+    blank = torch.zeros(len(labels), 0)
+    return Batch(Tokens(blank.long(), blank.bool(), blank.bool()), labels=labels)
 
 
 CONFIG = TrainingConfig(epochs=4, batch_size=16, learning_rate=0.01)
@@ -148,13 +159,14 @@ def test_the_loss_weighs_both_classes_the_same() -> None:
     train.labels[:] = np.arange(90) % 3 == 0  # 60 negatives, 30 positives
     z, y = torch.tensor([[0.3], [-1.0], [2.0]]), torch.tensor([1, 0, 0])
     blank = torch.zeros(0)
-    loss = loss_function(model, train, CONFIG)(Output(blank, blank, blank, z), y)
+    loss = loss_function(model, train, CONFIG)(Output(blank, blank, blank, z), labelled(y))
     p = z.sigmoid()[:, 0]
     expected = -(2.0 * p[0].log() + (1 - p[1]).log() + (1 - p[2]).log())  # N / N+ - 1 = 2
     torch.testing.assert_close(loss, expected)
     unweighted = loss_function(model, train, CONFIG.model_copy(update={"class_weights": False}))
     torch.testing.assert_close(
-        unweighted(Output(blank, blank, blank, z), y), F.binary_cross_entropy(p, y.float(), reduction="sum")
+        unweighted(Output(blank, blank, blank, z), labelled(y)),
+        F.binary_cross_entropy(p, y.float(), reduction="sum"),
     )
 
 
@@ -167,9 +179,9 @@ def test_several_classes_are_weighted_by_rarity_and_questions_not() -> None:
     output = Output(blank, blank, blank, logits)
     each = F.cross_entropy(logits, y, reduction="none")
     weights = torch.tensor([60 / 90, 1.0, 2.0])
-    loss = loss_function(small(n_labels=3), train, CONFIG)(output, y)
+    loss = loss_function(small(n_labels=3), train, CONFIG)(output, labelled(y))
     torch.testing.assert_close(loss, (weights[y] * each).sum())
-    asked = loss_function(small(n_labels=3, has_query=True), train, CONFIG)(output, y)
+    asked = loss_function(small(n_labels=3, has_query=True), train, CONFIG)(output, labelled(y))
     torch.testing.assert_close(asked, each.sum())
 
 

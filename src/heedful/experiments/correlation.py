@@ -11,11 +11,12 @@ with one word or constant scores: that is null, is counted, and is never average
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from heedful.config import Config
@@ -66,13 +67,14 @@ def run(
     batches: Batches,
     config: CorrelationConfig,
     rng: np.random.Generator,
+    states: Mapping[str, Mapping[str, NDArray[Any]]] | None = None,
 ) -> Iterator[Chunk]:
     """One row for each text and pair: `pair` ("attention/omission"), the MEASURES, `p` of tau, and
     `overlap_expected`, what the overlap would be if one of the two were a random ranking."""
     from heedful.experiments.observe import read
 
     CORRELATION.check(model.can)
-    methods = methods_of(config)
+    methods = methods_of(config, states or {})
     generator_of = generators(rng)
     for examples, batch in batches:
         output = read(model, batch)
@@ -93,22 +95,26 @@ def run(
             yield base | pair | compared(scores[first], scores[second], real, config.k)
 
 
-def methods_of(config: CorrelationConfig) -> dict[str, Callable[..., Floats]]:
+def explainers_of(config: CorrelationConfig) -> list[str]:
+    return [name for pair in config.pairs for name in pair]
+
+
+def methods_of(
+    config: CorrelationConfig, states: Mapping[str, Mapping[str, NDArray[Any]]]
+) -> dict[str, Callable[..., Floats]]:
     """Each method of the pairs once, with its options, as a function (model, batch, output) -> scores."""
     from heedful.explainers import EXPLAINERS
     from heedful.explainers.gradient import JAIN_WALLACE as GRADIENT
     from heedful.explainers.omission import JAIN_WALLACE as OMISSION
 
     published: dict[str, dict[str, Any]] = {"gradient_x_input": {**GRADIENT}, "omission": {**OMISSION}}
-    names = list(
-        dict.fromkeys(name for pair in config.pairs for name in pair if name not in (ATTENTION, RANDOM))
-    )
+    names = [name for name in dict.fromkeys(explainers_of(config)) if name not in (ATTENTION, RANDOM)]
     for name in config.options:
         if name not in names:
             raise Mistake(f"options are given for {name!r}, which is in none of the pairs, or takes none.")
 
     def prepared(name: str) -> Callable[..., Floats]:
-        explainer = EXPLAINERS.find(name)
+        explainer = EXPLAINERS.find(name).with_state(states.get(name))
         options = published.get(name, {}) | config.options.get(name, {})
         if "parts" in explainer.options:
             options = {"parts": "passage"} | options  # the query is not attended to
@@ -186,4 +192,5 @@ CORRELATION = Experiment(
     version="1",
     run=run,
     summarise=summarise,
+    explainers=explainers_of,
 )

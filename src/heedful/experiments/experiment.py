@@ -36,12 +36,17 @@ CAPABILITIES = {
 }
 
 
+def no_explainers(config: Config) -> tuple[str, ...]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Experiment:
     """A question by name.
 
     `run(model, batches, config, rng)` yields chunks with the columns `example` (index), `predicted`
-    (label), `max_attention`, `n_words`, and its own. `version` changes whenever the rows would.
+    (label), `max_attention`, `n_words`, and its own. `version` changes whenever the rows would. An experiment
+    one of whose `explainers` learns is also given `states`: what each has learnt, by name.
     """
 
     name: str
@@ -52,6 +57,9 @@ class Experiment:
     version: str
     run: Callable[..., Iterator[Chunk]]
     summarise: Callable[[pa.Table], Summary]
+    explainers: Callable[[Any], Iterable[str]] = (
+        no_explainers  # that it uses, by name, given its configuration
+    )
 
     def check(self, can: frozenset[str], model: str = "this model") -> None:
         """Refuse by name a model that lacks what the question needs."""

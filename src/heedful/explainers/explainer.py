@@ -7,11 +7,16 @@ marginal effect of the input that is there) is part of the type: Bastings & Fili
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
+from numpy.typing import NDArray
 from torch import Tensor
 
+from heedful.config import Config
+from heedful.errors import Mistake
 from heedful.records import MethodKind
 
 
@@ -56,6 +61,21 @@ class Explainer:
     run: Callable[..., Scores]
     removal: str | None = None  # what "absent" means to it
     axiom: Axiom | None = None
+    # What has to be learnt from training texts first, once for a run: `fit(model, batches, fit_config(), rng)` gives
+    # arrays by name, and `run` is given them as `state`. `version` changes whenever `fit` would give others.
+    fit: Callable[..., dict[str, NDArray[Any]]] | None = None
+    fit_config: type[Config] = Config
+    version: str = "1"
+
+    def with_state(self, state: Mapping[str, NDArray[Any]] | None) -> Explainer:
+        """The explainer that knows what was learnt; itself, where it does not learn."""
+        if self.fit is None:
+            return self
+        if state is None:
+            raise Mistake(
+                f"{self.name} learns from training texts: give the run folder of the model, not a loaded model."
+            )
+        return replace(self, fit=None, run=partial(self.run, state=state))
 
     @property
     def options(self) -> frozenset[str]:
