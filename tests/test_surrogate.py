@@ -14,8 +14,8 @@ from heedful.errors import Mistake
 from heedful.explainers.edits import Edits
 from heedful.explainers.perturb import predict
 from heedful.explainers.surrogate import lime, shap
-from heedful.models.classifier import score
 from heedful.records import Batch, Tokens
+from zoo import score
 
 
 def same_word_twice() -> Batch:

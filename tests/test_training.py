@@ -10,7 +10,9 @@ from torch.nn import functional as F
 from heedful.config import ModelConfig, TrainingConfig
 from heedful.data.batching import CPU, Encoded, Texts
 from heedful.models import build
-from heedful.models.classifier import AttentiveClassifier, Output
+from heedful.models.classifier import AttentiveClassifier
+from heedful.models.link import LOG_ODDS, SOFTMAX
+from heedful.models.network import Output
 from heedful.models.objectives import Loss, find_loss
 from heedful.models.training import (
     Epoch,
@@ -158,14 +160,13 @@ def test_the_loss_weighs_both_classes_the_same() -> None:
     assert train.labels is not None
     train.labels[:] = np.arange(90) % 3 == 0  # 60 negatives, 30 positives
     z, y = torch.tensor([[0.3], [-1.0], [2.0]]), torch.tensor([1, 0, 0])
-    blank = torch.zeros(0)
-    loss = loss_function(model, train, CONFIG)(Output(blank, blank, blank, z), labelled(y))
+    loss = loss_function(model, train, CONFIG)(Output(z, LOG_ODDS), labelled(y))
     p = z.sigmoid()[:, 0]
     expected = -(2.0 * p[0].log() + (1 - p[1]).log() + (1 - p[2]).log())  # N / N+ - 1 = 2
     torch.testing.assert_close(loss, expected)
     unweighted = loss_function(model, train, CONFIG.model_copy(update={"class_weights": False}))
     torch.testing.assert_close(
-        unweighted(Output(blank, blank, blank, z), labelled(y)),
+        unweighted(Output(z, LOG_ODDS), labelled(y)),
         F.binary_cross_entropy(p, y.float(), reduction="sum"),
     )
 
@@ -175,8 +176,7 @@ def test_several_classes_are_weighted_by_rarity_and_questions_not() -> None:
     assert train.labels is not None
     train.labels[:] = [0] * 30 + [1] * 20 + [2] * 10
     logits, y = torch.randn(4, 3), torch.tensor([0, 1, 2, 2])
-    blank = torch.zeros(0)
-    output = Output(blank, blank, blank, logits)
+    output = Output(logits, SOFTMAX)
     each = F.cross_entropy(logits, y, reduction="none")
     weights = torch.tensor([60 / 90, 1.0, 2.0])
     loss = loss_function(small(n_labels=3), train, CONFIG)(output, labelled(y))

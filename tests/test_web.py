@@ -22,6 +22,7 @@ from heedful import web
 from heedful.engine.train import load
 from heedful.errors import Mistake
 from heedful.measure.distance import jsd, tvd
+from heedful.models import AttentiveClassifier
 from heedful.store.run import Run
 from heedful.store.texts import read_texts
 from heedful.web.app import create_app
@@ -237,6 +238,7 @@ def test_decode_is_the_models_own_decode(client: TestClient, folder: Path, run: 
     example = model.examples([text], None if query is None else [query])
     batch = model.encode(example).batch([0])
     with torch.no_grad():
+        assert isinstance(model.network, AttentiveClassifier)
         own = model.network(batch)
         alpha = torch.zeros_like(own.alpha)
         alpha[batch.passage.mask] = torch.tensor(weights) / sum(weights)

@@ -20,6 +20,7 @@ import webruns
 from browser import browser as chromium
 from browser import until
 from heedful.engine.train import load
+from heedful.models import AttentiveClassifier
 from heedful.store.run import Run
 from heedful.web.answer import run_address
 from heedful.web.app import create_app
@@ -123,6 +124,7 @@ def decoded(folder: Path, run: str, text: str, query: str | None, weights: list[
     model = load(Run(folder / run))
     batch = model.encode(model.examples([text], None if query is None else [query])).batch([0])
     with torch.no_grad():
+        assert isinstance(model.network, AttentiveClassifier)
         alpha = torch.zeros_like(model.network(batch).alpha)
         alpha[batch.passage.mask] = torch.tensor(weights, dtype=torch.float32)
         p = model.network(batch, alpha=alpha).probabilities[0].tolist()

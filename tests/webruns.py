@@ -11,6 +11,7 @@ import numpy as np
 from heedful.config import ModelConfig, RunConfig
 from heedful.data.tokenise import tokenizer
 from heedful.data.vocabulary import Vocabulary
+from heedful.data.word_encoder import WordEncoder
 from heedful.models import build
 from heedful.models.model import Model
 from heedful.records import Example, TaskType, Words
@@ -85,7 +86,7 @@ def make_run(
     scores = {"split": "test", "examples": len(given), "accuracy": 0.75, "f1": 0.7, "roc_auc": 0.8}
     run.write_summary("performance", scores)
     write_texts(run.path, "test", enumerate(given))
-    model = Model(name, network, vocabulary, tuple(labels), task, "whitespace", config)
+    model = Model(name, network, WordEncoder(vocabulary, "whitespace"), tuple(labels), task)
     for experiment in experiments:
         found = find(experiment)
         rows = found.run(network, model.batches(given), found.config(), np.random.default_rng(0))

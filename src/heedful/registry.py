@@ -112,7 +112,7 @@ EXPLAINERS: Registry[Explainer] = Registry(
         "integrated_gradients": "heedful.explainers.integrated_gradients:INTEGRATED_GRADIENTS",
         "lrp": "heedful.explainers.relevance:LRP",
         "occlusion": "heedful.explainers.occlusion:OCCLUSION",
-        "omission": "heedful.explainers.omission:OMISSION",
+        "omission": "heedful.explainers.occlusion:OMISSION",
         "mask": "heedful.explainers.occlusion:MASK",
         "lime": "heedful.explainers.surrogate:LIME",
         "shap": "heedful.explainers.surrogate:SHAP",

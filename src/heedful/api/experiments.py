@@ -231,7 +231,8 @@ def _ask_in_memory(
     if data is None:
         raise Mistake("give examples, data, or the run folder, whose corpus is known.")
     options = read_as(source, str(data), DataOptions.parse(dict(given), f"reading {data}"), asked.split)
-    read = read_split(str(data), options, asked.split, lambda size: select_places(size, asked), data_dirs)
+    read = read_split(str(data), options, asked.split, asked.limit, data_dirs)
+    select_places(read.size, asked)  # says so where there are none
     examples = as_the_model_reads(read.examples, read.task, read.labels, source, str(data))
     return _ask_loaded(asked, source.load(CPU), examples, progress)
 
@@ -243,5 +244,5 @@ def _ask_loaded(asked: Ask, model: Model, examples: Mapping[int, Example], progr
 
     places = np.array(sorted(examples), dtype=np.int64)[select_places(len(examples), asked)]
     with progress.bar(asked.experiment, total=len(places)) as bar:
-        table = ask_model(model, examples, places, asked, model.config.seed, bar)
+        table = ask_model(model, examples, places, asked, model.seed, bar)
     return Rows(asked.experiment, table)

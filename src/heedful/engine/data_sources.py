@@ -7,7 +7,7 @@ would tell, too, in minutes.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,14 +89,20 @@ def read_split(
     dataset: str,
     options: DataOptions,
     split: Split,
-    places: Callable[[int], NDArray[np.int64]],
+    limit: int | None,
     data_dirs: Sequence[Path] = (),
 ) -> SplitTexts:
-    """Those texts of a split whose places are wanted, given its size."""
+    """`limit` texts of a split, evenly spread (corpora are often sorted by label); None: all."""
     corpus = load_corpus(dataset, options, data_dirs)
     examples = corpus[split]
-    wanted = {place: examples[place] for place in places(len(examples)).tolist()}
+    wanted = {place: examples[place] for place in spread_places(len(examples), limit).tolist()}
     return SplitTexts(len(examples), wanted, corpus.labels, corpus.task, corpus.source)
+
+
+def spread_places(size: int, limit: int | None) -> NDArray[np.int64]:
+    """All places of a split, or `limit` of them, evenly spread."""
+    n = min(limit or size, size)
+    return np.arange(n, dtype=np.int64) * size // max(n, 1)
 
 
 def vectors_fingerprint(vectors: str, data_dirs: Sequence[Path] = (), hash_file: HashFile = sha256) -> str:

@@ -111,16 +111,10 @@ class Executor:
             places = select_places(size, ask)
             examples = {place: corpus[ask.split][place] for place in places.tolist()}
         else:
-            read = read_split(
-                config.dataset,
-                config.data,
-                ask.split,
-                lambda n: select_places(n, ask),
-                self.workspace.data_dirs,
-            )
+            read = read_split(config.dataset, config.data, ask.split, ask.limit, self.workspace.data_dirs)
             self._check_data(task, read.source)
             labels, kind, size, examples = read.labels, read.task, read.size, dict(read.examples)
-            places = np.array(sorted(examples), dtype=np.int64)
+            places = select_places(size, ask)
         if run.trial is not None:
             examples = as_the_model_reads(examples, kind, labels, source_of(run), config.dataset)
         return AskedTexts(places, examples, whole=len(places) == size)

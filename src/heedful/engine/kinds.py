@@ -140,7 +140,7 @@ class Fit(Kind):
         progress.say(f"{self.title(task)}: {len(examples)} training texts")
         with threads(task.threads):
             batches = Passes(model.encode(examples), TEXTS, TOKENS)
-            state = explainer.fit(model.network, batches, explainer.fit_config(), rng)
+            state = explainer.fit(model.network, batches, rng)
         run.write_fitted(task.explainer, task.key, state, weights)
 
     def cost(self, task: Task, here: Sizes, throughput: Throughput) -> tuple[float, float]:

@@ -114,11 +114,12 @@ class MemorySource:
 
     @property
     def seed(self) -> int | None:
-        return self.model.config.seed
+        return self.model.seed
 
     @property
     def tokenizer(self) -> TokenizerName | None:
-        return self.model.tokenizer
+        found: TokenizerName | None = getattr(self.model.text, "tokenizer", None)
+        return found
 
     def load(self, device: torch.device) -> Model:
         return self.model

@@ -243,8 +243,7 @@ def _add_fits(tasks: dict[str, Task], base: Task, explainers: Sequence[str]) -> 
             raise Mistake(
                 f"{name} learns from a run's own training texts: ask {base.config.source.name} about its own data."
             )
-        settings = explainer.fit_config().model_dump(mode="json")
-        key = fit_key(name, explainer.version, settings, base.needs[0])
+        key = fit_key(name, explainer.version, base.needs[0])
         fits.append(replace(base, kind="fit", key=key, explainer=name))
         tasks[key] = fits[-1]
     return fits

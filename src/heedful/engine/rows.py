@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from heedful import experiments
 from heedful.data.batching import Encoded
+from heedful.engine.data_sources import spread_places
 from heedful.engine.progress import Bar
 from heedful.engine.task import Ask
 from heedful.errors import Mistake
@@ -90,5 +91,4 @@ def select_places(size: int, ask: Ask) -> Ints:
     """Places in the split: all of them, or `limit` evenly spread (corpora are often sorted by label)."""
     if size == 0:
         raise Mistake(f"there is no {ask.split} split to ask about; choose another with --split.")
-    limit = min(ask.limit or size, size)
-    return np.arange(limit, dtype=np.int64) * size // limit
+    return spread_places(size, ask.limit)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
-from heedful.engine.data_sources import read_split, source_fingerprint
+from heedful.engine.data_sources import load_corpus, source_fingerprint
 from heedful.engine.model_sources import source_of
 from heedful.engine.other_data import as_the_model_reads
 from heedful.errors import Mistake
@@ -29,9 +27,8 @@ def texts_of(
             f"the data of {config.dataset} are not those that {run.path} was trained on: its results cannot be "
             "shown with their texts. Give the right data with --data-dir, or leave the texts out with --no-texts."
         )
-    read = read_split(
-        config.dataset, config.data, split, lambda size: np.array(places, dtype=np.int64), data_dirs
-    )
+    corpus = load_corpus(config.dataset, config.data, data_dirs)
+    found = {place: corpus[split][place] for place in places}
     if run.trial is None:
-        return dict(read.examples)
-    return as_the_model_reads(read.examples, read.task, read.labels, source_of(run), config.dataset)
+        return found
+    return as_the_model_reads(found, corpus.task, corpus.labels, source_of(run), config.dataset)

@@ -109,8 +109,8 @@ def trial_key(config: TrialConfig, source: str) -> str:
     return key_of("trial", config.source.fingerprint, config.seed, name, _data_values(config.data), source)
 
 
-def fit_key(explainer: str, version: str, settings: dict[str, Any], train: str) -> str:
-    return key_of("fit", explainer, version, settings, train)
+def fit_key(explainer: str, version: str, train: str) -> str:
+    return key_of("fit", explainer, version, train)
 
 
 def experiment_key(ask: Ask, run: str, fits: tuple[str, ...] = ()) -> str:

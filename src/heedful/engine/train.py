@@ -25,6 +25,7 @@ from heedful.data import locate
 from heedful.data.batching import CPU, Encoded, encode
 from heedful.data.vectors import load_vectors
 from heedful.data.vocabulary import Vocabulary
+from heedful.data.word_encoder import WordEncoder
 from heedful.engine.device import find_device
 from heedful.engine.kinds import run_config
 from heedful.engine.model_sources import source_of
@@ -62,7 +63,8 @@ def train(
     if vectors is not None:
         progress.say(coverage(vectors, len(vocabulary)))
     info = run_info(task, corpus, vectors, device)
-    sets = [encode(corpus[split], vocabulary, len(corpus.labels), device) for split in ("train", "dev")]
+    text = WordEncoder(vocabulary, corpus.tokenizer)
+    sets = [encode(corpus[split], text, len(corpus.labels), device) for split in ("train", "dev")]
     networks = {name: load_base(base, name, vocabulary, corpus, device) for name, base in bases.items()}
     with threads(n_threads):
         save = Saver(run, info, vocabulary)
@@ -166,6 +168,7 @@ def load_base(
             f"{run.path}, which the objective needs as {name!r}, does not have the words and labels of {corpus.name}: "
             "train it on the same data."
         )
+    assert isinstance(base.network, AttentiveClassifier)
     return base.network.requires_grad_(False)
 
 
@@ -234,7 +237,7 @@ def test_scores(network: AttentiveClassifier, corpus: Corpus, vocabulary: Vocabu
     """Scores on the test split, or on dev where there is none; what is undefined (nan) is None."""
     split = "test" if corpus["test"] else "dev"
     examples = corpus["test"] or corpus["dev"]
-    encoded = encode(examples, vocabulary, len(corpus.labels), network.device)
+    encoded = encode(examples, WordEncoder(vocabulary), len(corpus.labels), network.device)
     if encoded.labels is None:
         raise Mistake(f"{corpus.name}: the {split} split has texts without a label.")
     scores = performance(encoded.labels, predict(network, encoded))
@@ -261,4 +264,5 @@ def load_network(run: Run, device: torch.device = CPU) -> Model:
     network = build(sizes, len(vocabulary), len(labels), info["task"] != "classification")
     network.load_state_dict({name: torch.from_numpy(array) for name, array in run.weights().items()})
     network.to(device).eval()
-    return Model(run.name, network, vocabulary, labels, info["task"], info["tokenizer"], config)
+    text = WordEncoder(vocabulary, info["tokenizer"])
+    return Model(run.name, network, text, labels, info["task"], config.seed)

@@ -17,13 +17,14 @@ import pyarrow as pa
 from pydantic import Field
 
 from heedful.config import Config
+from heedful.errors import Mistake
 from heedful.experiments.experiment import Batches, Chunk, Experiment, Summary, generators
 from heedful.experiments.summary import Line, column, grouped, mean, plain, quantiles, share, spread
 
 if TYPE_CHECKING:
     from heedful.experiments.adversary_exact import Adversary
     from heedful.experiments.observe import Observed
-    from heedful.models.classifier import AttentiveClassifier
+    from heedful.models.network import Network
 
 
 class AdversarialConfig(Config):
@@ -51,7 +52,7 @@ def epsilon_of(given: float | None, has_query: bool) -> float:
 
 
 def run(
-    model: AttentiveClassifier,
+    model: Network,
     batches: Batches,
     config: AdversarialConfig,
     rng: np.random.Generator,
@@ -74,7 +75,7 @@ def run(
         exact, adam = search(seen, config, generator_of)
         best = adam if config.method == "adam" else exact
         assert best is not None
-        chunk = seen.rows() | {
+        chunk: Chunk = seen.rows() | {
             "jsd": best.jsd,
             "delta_y": best.delta_y,
             "bound": best.bound,
@@ -105,11 +106,18 @@ def search(
     """(exact, adam) for a batch, None for what was not asked."""
     from heedful.experiments.adversary_adam import adam_adversaries, farthest_feasible, initial
     from heedful.experiments.adversary_exact import exact_adversary
+    from heedful.experiments.adversary_general import general_adversary
     from heedful.experiments.adversary_search import ceiling, search_adversary
+    from heedful.experiments.pooled import PooledStates
+    from heedful.models.link import LOG_ODDS
 
-    epsilon = epsilon_of(config.epsilon, seen.query is not None)
+    epsilon = epsilon_of(config.epsilon, seen.has_query)
+    if not isinstance(seen, PooledStates):
+        if config.compare or config.method == "adam":
+            raise Mistake("Adam's search is for models that pool by attention; ask for method=exact alone.")
+        return general_adversary(seen, epsilon), None
     theta = seen.decoder.theta
-    two_labels = theta is not None and theta.out_features == 1
+    two_labels = theta is not None and seen.link is LOG_ODDS
     exact = adam = dense = None
     if config.compare or config.method == "adam" or (config.refine and not two_labels):
         texts = zip(seen.n_words, seen.examples, strict=True)
@@ -155,7 +163,7 @@ ADVERSARIAL = Experiment(
     question="How different can attention be, and the prediction still be the same?",
     paper="Jain & Wallace 2019, section 4.2.2",
     config=AdversarialConfig,
-    needs=frozenset({"attention", "decode_with_attention"}),
+    needs=frozenset({"attends", "edits_attention"}),
     version="1",
     run=run,
     summarise=summarise,

@@ -27,7 +27,7 @@ from heedful.measure.agreement import expected_overlap, top_k_overlap
 from heedful.measure.rank import kendall, spearman, weighted_kendall
 
 if TYPE_CHECKING:
-    from heedful.models.classifier import AttentiveClassifier, Output
+    from heedful.models.network import Network, Output
     from heedful.records import Batch
 
 RANDOM = "random"
@@ -63,7 +63,7 @@ class CorrelationConfig(Config):
 
 
 def run(
-    model: AttentiveClassifier,
+    model: Network,
     batches: Batches,
     config: CorrelationConfig,
     rng: np.random.Generator,
@@ -105,9 +105,9 @@ def methods_of(
     """Each method of the pairs once, with its options, as a function (model, batch, output) -> scores."""
     from heedful.explainers import EXPLAINERS
     from heedful.explainers.gradient import JAIN_WALLACE as GRADIENT
-    from heedful.explainers.omission import JAIN_WALLACE as OMISSION
+    from heedful.explainers.occlusion import LEAVE_ONE_OUT
 
-    published: dict[str, dict[str, Any]] = {"gradient_x_input": {**GRADIENT}, "omission": {**OMISSION}}
+    published: dict[str, dict[str, Any]] = {"gradient_x_input": {**GRADIENT}, "omission": {**LEAVE_ONE_OUT}}
     names = [name for name in dict.fromkeys(explainers_of(config)) if name not in (ATTENTION, RANDOM)]
     for name in config.options:
         if name not in names:
@@ -125,7 +125,7 @@ def methods_of(
 
         knows = "output" in explainer.options
 
-        def scores(model: AttentiveClassifier, batch: Batch, output: Output) -> Floats:
+        def scores(model: Network, batch: Batch, output: Output) -> Floats:
             known = {"output": output} if knows else {}
             found = explainer.run(model, batch, output.predicted, **options, **known).passage
             values: Floats = found.detach().cpu().numpy()
@@ -188,7 +188,7 @@ CORRELATION = Experiment(
     question="Does attention agree with other measures of what mattered?",
     paper="Jain & Wallace 2019, section 4.1",
     config=CorrelationConfig,
-    needs=frozenset({"embed", "encode", "attention"}),
+    needs=frozenset({"attends", "differentiable"}),
     version="1",
     run=run,
     summarise=summarise,

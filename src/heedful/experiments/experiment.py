@@ -28,13 +28,6 @@ Chunk = dict[str, Column]  # rows in columns; every chunk of an experiment has t
 Batches = Iterable[tuple[Ints, "Batch"]]  # indices of the examples, and their batch
 Summary = dict[str, Any]
 
-CAPABILITIES = {
-    "embed": "whose word embeddings can be read",
-    "encode": "whose states can be computed from given embeddings",
-    "attention": "that has one attention weight for each word",
-    "decode_with_attention": "whose prediction can be recomputed under other attention weights",
-}
-
 
 def no_explainers(config: Config) -> tuple[str, ...]:
     return ()
@@ -53,7 +46,7 @@ class Experiment:
     question: str
     paper: str  # where it was first asked
     config: type[Config]
-    needs: frozenset[str]  # what the model must be able to do, by the names of `AttentiveClassifier.can`
+    needs: frozenset[str]  # what the model must be able to do, by the names of models/network.py
     version: str
     run: Callable[..., Iterator[Chunk]]
     summarise: Callable[[pa.Table], Summary]
@@ -63,11 +56,9 @@ class Experiment:
 
     def check(self, can: frozenset[str], model: str = "this model") -> None:
         """Refuse by name a model that lacks what the question needs."""
-        missing = sorted(self.needs - can)
-        if missing:
-            asked = " and ".join(CAPABILITIES.get(name, f"with {name!r}") for name in missing)
-            able = ", ".join(sorted(can)) or "none of it"
-            raise Mistake(f"{self.name} needs a model {asked} ({', '.join(missing)}); {model} can: {able}.")
+        from heedful.models.network import require
+
+        require(self.needs, can, self.name, model)
 
 
 def to_table(chunks: Iterable[Mapping[str, Column]]) -> pa.Table:

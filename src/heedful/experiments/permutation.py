@@ -20,7 +20,7 @@ from heedful.experiments.summary import Line, column, grouped, quantiles, spread
 
 if TYPE_CHECKING:
     from heedful.experiments.observe import Observed
-    from heedful.models.classifier import AttentiveClassifier
+    from heedful.models.network import Network
 
 _CELLS = 1 << 22  # weights of permuted attention held at once: 32 MB
 
@@ -32,7 +32,7 @@ class PermutationConfig(Config):
 
 
 def run(
-    model: AttentiveClassifier,
+    model: Network,
     batches: Batches,
     config: PermutationConfig,
     rng: np.random.Generator,
@@ -60,15 +60,13 @@ def changes(seen: Observed, rngs: list[np.random.Generator], permutations: int) 
     """TVD[y(alpha^p), y] for each text and permutation p: (B, permutations)."""
     import torch
 
-    from heedful.experiments.observe import tvd
-
-    permuted = np.zeros((len(rngs), permutations, seen.alpha.shape[1]))
-    for row, (rng, alpha) in enumerate(zip(rngs, seen.words(seen.alpha), strict=True)):
-        copies = np.broadcast_to(alpha, (permutations, len(alpha)))
-        permuted[row, :, : len(alpha)] = rng.permuted(copies, axis=1)
+    width = seen.alpha.shape[1]
+    places = np.broadcast_to(np.arange(width), (len(rngs), permutations, width)).copy()  # padding stays
+    for row, (rng, n) in enumerate(zip(rngs, seen.n_words, strict=True)):
+        places[row, :, :n] = rng.permuted(places[row, :, :n], axis=1)
     with torch.no_grad():
-        y_permuted = seen.decode(torch.from_numpy(permuted))  # (B, permutations, labels)
-        change: Floats = tvd(y_permuted, seen.y.unsqueeze(1)).numpy()  # (B, permutations)
+        y_permuted = seen.permute(torch.from_numpy(places))  # (B, permutations, labels)
+        change: Floats = seen.distance(y_permuted, seen.y.unsqueeze(1)).numpy()  # (B, permutations)
     return change
 
 
@@ -87,7 +85,7 @@ PERMUTATION = Experiment(
     question="Would the prediction have been another, had the same weights been given to other words?",
     paper="Jain & Wallace 2019, section 4.2.1",
     config=PermutationConfig,
-    needs=frozenset({"attention", "decode_with_attention"}),
+    needs=frozenset({"attends", "edits_attention"}),
     version="1",
     run=run,
     summarise=summarise,

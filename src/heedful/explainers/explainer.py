@@ -15,8 +15,8 @@ from typing import Any
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heedful.config import Config
 from heedful.errors import Mistake
+from heedful.models.network import require
 from heedful.records import MethodKind
 
 
@@ -35,6 +35,9 @@ class Scores:
     scale: Tensor | None = None  # (batch,)
     forward_passes: int = 0  # texts sent through the model, and back
     backward_passes: int = 0
+    special: Tensor | None = (
+        None  # (batch,) what fell to markers and other special tokens, where that is known
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +53,10 @@ class Axiom:
 class Explainer:
     """A method by name, with what it declares.
 
-    `run(model, batch, target, **options) -> Scores`: target (batch,) holds a label for each text;
+    `run(network, batch, target, **options) -> Scores`: target (batch,) holds a label for each text;
     options are keyword arguments with defaults, named as in Captum where Captum has them.
+    A method that is trained has `fit(network, batches, rng) -> state`, arrays by name, done once for a model and
+    kept with its run; `run` is then given it as `state`.
     """
 
     name: str
@@ -61,11 +66,9 @@ class Explainer:
     run: Callable[..., Scores]
     removal: str | None = None  # what "absent" means to it
     axiom: Axiom | None = None
-    # What has to be learnt from training texts first, once for a run: `fit(model, batches, fit_config(), rng)` gives
-    # arrays by name, and `run` is given them as `state`. `version` changes whenever `fit` would give others.
-    fit: Callable[..., dict[str, NDArray[Any]]] | None = None
-    fit_config: type[Config] = Config
-    version: str = "1"
+    needs: frozenset[str] = frozenset({"predicts"})  # what a model must be able to do (models/network.py)
+    fit: Callable[..., Mapping[str, NDArray[Any]]] | None = None
+    version: str = "1"  # of `fit`: changes whenever it would learn something else
 
     def with_state(self, state: Mapping[str, NDArray[Any]] | None) -> Explainer:
         """The explainer that knows what was learnt; itself, where it does not learn."""
@@ -79,6 +82,12 @@ class Explainer:
 
     @property
     def options(self) -> frozenset[str]:
-        """The names of the keyword arguments that `run` takes."""
+        """The names of the keyword arguments that `run` takes; those that a `partial` has fixed are none."""
         parameters = inspect.signature(self.run).parameters.values()
-        return frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.default is not p.empty)
+        fixed = self.run.keywords if isinstance(self.run, partial) else {}
+        named = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.default is not p.empty}
+        return frozenset(named - set(fixed) - {"state"})
+
+    def check(self, can: frozenset[str], model: str = "this model") -> None:
+        """Refuse by name a model that lacks what the method needs."""
+        require(self.needs, can, self.name, model)

@@ -16,15 +16,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heedful.data.vocabulary import UNK
 from heedful.errors import Mistake, one_of
 from heedful.explainers.controls import text_rng
 from heedful.explainers.edits import Edits
 from heedful.explainers.explainer import Axiom, Explainer, Scores
 from heedful.explainers.occlusion import Parts
-from heedful.explainers.perturb import Part, predict
-from heedful.models.classifier import AttentiveClassifier, Of, score
-from heedful.records import Batch, Tokens
+from heedful.explainers.perturb import predict
+from heedful.models.link import Of
+from heedful.models.network import Network
+from heedful.records import Batch, Part, Tokens
 
 Missing = Literal["delete", "replace"]
 Floats = NDArray[np.float64]
@@ -36,14 +36,14 @@ KERNEL_WIDTH = 25.0  # LIME's own for text: distances are 100 times the cosine d
 
 
 def lime(
-    model: AttentiveClassifier,
+    model: Network,
     batch: Batch,
     target: Tensor,
     *,
     of: Of = "probability",
     n_samples: int = 1000,
     operator: Missing = "delete",
-    token: int = UNK,
+    token: int | None = None,
     seed: int = 0,
     parts: Parts = "both",
     internal_batch_size: int | None = None,
@@ -76,14 +76,14 @@ def lime(
 
 
 def shap(
-    model: AttentiveClassifier,
+    model: Network,
     batch: Batch,
     target: Tensor,
     *,
     of: Of = "probability",
     n_permutations: int = 10,
     operator: Missing = "delete",
-    token: int = UNK,
+    token: int | None = None,
     seed: int = 0,
     parts: Parts = "both",
     internal_batch_size: int | None = None,
@@ -122,13 +122,13 @@ def shap(
 
 
 def _explain(
-    model: AttentiveClassifier,
+    model: Network,
     batch: Batch,
     target: Tensor,
     fit: Fit,
     of: Of,
     operator: Missing,
-    token: int,
+    token: int | None,
     seed: int,
     parts: Parts,
     internal_batch_size: int | None,
@@ -139,7 +139,7 @@ def _explain(
     if parts not in ("passage", "query", "both"):
         raise one_of("part of a text", parts, ["passage", "query", "both"])
     asked = 0
-    like = model.embedding.weight
+    like = torch.zeros((), device=model.device, dtype=model.dtype)
     gaps, scales = np.zeros(len(batch)), np.zeros(len(batch))
 
     def of_part(part: Part, tokens: Tokens) -> Tensor:
@@ -156,7 +156,7 @@ def _explain(
                 logits = predict(
                     model, batch, edits, operator, part, token=token, internal_batch_size=internal_batch_size
                 )
-                return score(logits, target[row].expand(len(keep)), of).double().cpu().numpy()
+                return model.link.score(logits, target[row].expand(len(keep)), of).double().cpu().numpy()
 
             if mask.any():
                 scores[row, mask], gap, scale = fit(f, int(mask.sum()), text_rng(batch, row, seed))

@@ -17,7 +17,9 @@ from torch.nn import functional as F
 
 from heedful.config import Config, RunConfig, TrainingConfig
 from heedful.data.batching import Encoded
-from heedful.models.classifier import AttentiveClassifier, Output
+from heedful.models.classifier import AttentiveClassifier
+from heedful.models.link import LOG_ODDS
+from heedful.models.network import Output
 from heedful.records import Batch
 from heedful.registry import OBJECTIVES
 
@@ -94,7 +96,7 @@ class CrossEntropy:
         counts = torch.from_numpy(np.bincount(train.labels, minlength=network.n_labels)).float().clamp(min=1)
         counts = counts.to(network.device)
         weighted = training.class_weights and not network.has_query
-        if network.n_labels == 2 and not network.has_query:
+        if network.link is LOG_ODDS:
             positive = counts[0] / counts[1] if weighted else None  # N / N+ - 1
 
             def binary(output: Output, batch: Batch) -> Tensor:

@@ -21,6 +21,8 @@ from heedful.config import TrainingConfig
 from heedful.data.batching import Encoded, Ints, cut
 from heedful.measure.performance import performance
 from heedful.models.classifier import AttentiveClassifier
+from heedful.models.link import LOG_ODDS
+from heedful.models.network import Network
 from heedful.models.objectives import find_loss
 
 Weights = dict[str, Tensor]
@@ -72,7 +74,7 @@ def fit(
     Stops before `config.epochs` when nothing can improve: the dev score is perfect, or `config.patience`
     epochs brought nothing better.
     """
-    metric = config.metric or ("roc_auc" if model.n_labels == 2 and not model.has_query else "accuracy")
+    metric = config.metric or ("roc_auc" if model.link is LOG_ODDS else "accuracy")
     loss_of = find_loss(model, train, config, bases)
     optimiser = make_optimiser(model, config)
     state, lengths = state or TrainingState(), train.lengths
@@ -130,7 +132,7 @@ def finished(state: TrainingState, config: TrainingConfig) -> bool:
     return config.patience is not None and since >= config.patience
 
 
-def predict(model: AttentiveClassifier, encoded: Encoded) -> NDArray[np.float64]:
+def predict(model: Network, encoded: Encoded) -> NDArray[np.float64]:
     """Probabilities (examples, labels), in the order of the examples."""
     result = np.empty((len(encoded), model.n_labels))
     with torch.inference_mode():

@@ -43,14 +43,12 @@ class Live:
     """A loaded model."""
 
     def __init__(self, entry: Entry) -> None:
-        from heedful.data.tokenise import tokenizer
         from heedful.engine.train import load
         from heedful.experiments.observe import observer
         from heedful.store.run import Run
 
         _ready_for_questions()
         self.model = load(Run(entry.path))
-        self._split = tokenizer(self.model.tokenizer)
         self._observe = observer(self.model.network)
         self._seen: OrderedDict[Example, Observed] = OrderedDict()
         self._explained: OrderedDict[tuple[Example, tuple[str, ...], str | None], Explained] = OrderedDict()
@@ -79,7 +77,7 @@ class Live:
         )
 
     def _words(self, text: object, name: str) -> Words:
-        words = self._split(checked_text("" if text is None else text, name))
+        words = self.model.text.split(checked_text("" if text is None else text, name))
         if not len(words):
             asked = {"qa": "a question", "nli": "a hypothesis"}.get(self.model.task, "a query")
             raise Mistake(
@@ -101,7 +99,7 @@ class Live:
 
     def known(self, example: Example) -> list[bool]:
         """Which words the model knows."""
-        return [form in self.model.vocabulary for form in example.passage.forms]
+        return self.model.text.knows(example.passage)
 
     def explain(self, example: Example, methods: Sequence[str], target: str | None = None) -> Explained:
         from heedful.engine.threads import threads
@@ -157,7 +155,7 @@ class Live:
         found, _ = search(seen, config, generators(np.random.default_rng(0)))
         assert found is not None
         return self.decode(example, found.alpha[0].tolist()) | {
-            "epsilon": epsilon_of(config.epsilon, seen.query is not None),
+            "epsilon": epsilon_of(config.epsilon, seen.has_query),
             "exact": bool(found.exact[0]),
             "bound": float(found.bound[0]),
             "distance": float(found.jsd[0]),
