@@ -224,14 +224,13 @@ def _ask_in_memory(
     """Of a model that nobody could find again: nothing is kept."""
     from heedful.config import DataOptions
     from heedful.data.batching import CPU
-    from heedful.engine.data_sources import read_split
-    from heedful.engine.other_data import as_the_model_reads, read_as
+    from heedful.engine.other_data import as_the_model_reads, read_as, read_other
     from heedful.engine.rows import select_places
 
     if data is None:
         raise Mistake("give examples, data, or the run folder, whose corpus is known.")
     options = read_as(source, str(data), DataOptions.parse(dict(given), f"reading {data}"), asked.split)
-    read = read_split(str(data), options, asked.split, asked.limit, data_dirs)
+    read = read_other(str(data), options, asked.split, asked.limit, data_dirs)
     select_places(read.size, asked)  # says so where there are none
     examples = as_the_model_reads(read.examples, read.task, read.labels, source, str(data))
     return _ask_loaded(asked, source.load(CPU), examples, progress)

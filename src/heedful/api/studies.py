@@ -111,12 +111,14 @@ def check_gpus(gpus: float, engine: str) -> None:
 
 def states_by_run(plan: Plan, report: Report) -> dict[str, dict[str, str]]:
     """Run -> train and each experiment -> finished, failed or blocked."""
+    from heedful.engine.kinds import TASK_KINDS
+
     state = {task.key: "finished" for task in (*report.done, *report.kept)}
     state |= {failure.task.key: "failed" for failure in report.failed}
     state |= {task.key: "blocked" for task in report.blocked}
     rows: dict[str, dict[str, str]] = {}
     for task in plan.tasks.values():
-        column = task.kind if task.ask is None else task.ask.experiment
+        column = TASK_KINDS[task.kind].heading(task)
         row = rows.setdefault(task.run, {})
         if row.get(column, "finished") == "finished":  # rows and summary share a column: the worse is shown
             row[column] = state[task.key]

@@ -16,7 +16,7 @@ from heedful.engine.workspace import Workspace
 
 def command(task: Task, workspace: Workspace) -> str:
     """What to type to do this task again, and see its error as it happens."""
-    if isinstance(task.config, RunConfig) and task.ask is None:
+    if isinstance(task.config, RunConfig) and task.kind == "train":
         words = [*train_words(task.config), "--runs", str(workspace.runs)]
     else:
         words = run_words(task, workspace)

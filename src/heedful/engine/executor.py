@@ -14,12 +14,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from heedful.config import SourceConfig
+from heedful.config import SourceConfig, TrialConfig
 from heedful.engine.data_sources import load_corpus, read_split, source_fingerprint
 from heedful.engine.device import find_device
 from heedful.engine.kinds import TASK_KINDS
 from heedful.engine.model_sources import ModelSource, find_source, source_of
-from heedful.engine.other_data import as_the_model_reads
+from heedful.engine.other_data import as_the_model_reads, read_other
 from heedful.engine.progress import Progress
 from heedful.engine.rows import Ints, select_places
 from heedful.engine.status import task_status
@@ -90,34 +90,37 @@ class Executor:
             self._corpus = which, corpus
         return self._corpus[1]
 
-    def texts(self, task: Task, run: Run) -> AskedTexts:
+    def texts(self, task: Task) -> AskedTexts:
         """What a question is about: from memory, from the run folder where it keeps them, else from the corpus."""
         assert task.ask is not None
-        ask = task.ask
-        which = (f"{run.path} {_data_of(task)}", ask.split, ask.limit)
+        ask, run = task.ask, self.workspace.run(task.run)
+        which = (f"{task.run} {_data_of(task)}", ask.split, ask.limit)
         if self._texts is None or self._texts[0] != which:
             self._texts = None
             in_memory = self._corpus is not None and self._corpus[0] == _data_of(task)
             kept = None if in_memory else kept_texts(run, ask)
-            self._texts = which, kept or self._read_texts(task, run, ask)
+            self._texts = which, kept or self._read_texts(task, ask)
         return self._texts[1]
 
-    def _read_texts(self, task: Task, run: Run, ask: Ask) -> AskedTexts:
+    def _read_texts(self, task: Task, ask: Ask) -> AskedTexts:
         """All of a corpus is read only where all is asked for: the next task will, too."""
-        config = task.config
-        if ask.limit is None or (self._corpus is not None and self._corpus[0] == _data_of(task)):
-            corpus = self.corpus(task)
-            labels, kind, size = corpus.labels, corpus.task, len(corpus[ask.split])
-            places = select_places(size, ask)
-            examples = {place: corpus[ask.split][place] for place in places.tolist()}
+        config, folders = task.config, self.workspace.data_dirs
+        if isinstance(config, TrialConfig):
+            read = read_other(config.dataset, config.data, ask.split, ask.limit, folders)
+            source = self.source(config.source)
+            select_places(read.size, ask)  # says so where there are none
+            examples = as_the_model_reads(read.examples, read.task, read.labels, source, config.dataset)
+        elif ask.limit is None or (self._corpus is not None and self._corpus[0] == _data_of(task)):
+            split = self.corpus(task)[ask.split]
+            places = select_places(len(split), ask)
+            examples = {place: split[place] for place in places.tolist()}
+            return AskedTexts(places, examples, whole=len(places) == len(split))
         else:
-            read = read_split(config.dataset, config.data, ask.split, ask.limit, self.workspace.data_dirs)
-            self._check_data(task, read.source)
-            labels, kind, size, examples = read.labels, read.task, read.size, dict(read.examples)
-            places = select_places(size, ask)
-        if run.trial is not None:
-            examples = as_the_model_reads(examples, kind, labels, source_of(run), config.dataset)
-        return AskedTexts(places, examples, whole=len(places) == size)
+            read = read_split(config.dataset, config.data, ask.split, ask.limit, folders)
+            examples = dict(read.examples)
+        self._check_data(task, read.source)
+        places = select_places(read.size, ask)
+        return AskedTexts(places, examples, whole=len(places) == read.size)
 
     def _check_data(self, task: Task, where: str) -> None:
         config, workspace = task.config, self.workspace

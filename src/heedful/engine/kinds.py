@@ -55,6 +55,10 @@ class Kind:
         """(forward passes, seconds of a core)."""
         return 0.0, 0.5
 
+    def heading(self, task: Task) -> str:
+        """The column of a table of runs that shows its state."""
+        return task.kind
+
 
 class Train(Kind):
     starts_run = True
@@ -98,8 +102,11 @@ class Trial(Kind):
     def do(self, task: Task, executor: Executor, progress: Progress) -> None:
         from heedful.engine.train import library_versions
 
+        """The texts are read first: where labels do not match, there is nothing to keep."""
         assert isinstance(task.config, TrialConfig)
         source = executor.source(task.config.source)
+        if task.ask is not None:
+            executor.texts(task)
         about = {name: getattr(source, name) for name in ("description", "architecture", "attention", "seed")}
         info: dict[str, Any] = {
             "key": task.key,
@@ -108,6 +115,7 @@ class Trial(Kind):
             "task": source.task,
             "labels": list(source.labels),
             "tokenizer": task.config.data.tokenizer,
+            "embedding_dim": None if source.config is None else source.config.embedding_dim,
             "data": {"name": Path(task.config.dataset).name, "fingerprint": task.source, "examples": {}},
             "versions": library_versions(),
         }
@@ -151,6 +159,9 @@ class Experiment(Kind):
     def title(self, task: Task) -> str:
         return f"{question(task).experiment} of {task.run}"
 
+    def heading(self, task: Task) -> str:
+        return question(task).experiment
+
     def status(self, task: Task, run: Run) -> Status:
         """Rows count when they are whole, and of the weights that the model has now."""
         seal = run.results.check_rows(question(task).experiment, task.key)
@@ -165,7 +176,7 @@ class Experiment(Kind):
 
         ask, run = question(task), executor.workspace.run(task.run)
         model, weights = executor.model(run)
-        texts = executor.texts(task, run)
+        texts = executor.texts(task)
         began = time.perf_counter()
         with threads(task.threads), progress.bar(task.name, total=len(texts.places)) as bar:
             states = {name: run.fitted(name, key) for name, key in task.inputs}
@@ -194,6 +205,9 @@ class Summarise(Kind):
 
     def title(self, task: Task) -> str:
         return f"summary of {question(task).experiment} of {task.run}"
+
+    def heading(self, task: Task) -> str:
+        return question(task).experiment
 
     def status(self, task: Task, run: Run) -> Status:
         name = question(task).experiment

@@ -9,11 +9,13 @@ from pathlib import Path
 from heedful.config import DataOptions
 from heedful.data.corpora import CORPORA
 from heedful.data.readers import Ledger
-from heedful.data.readers.tables import file_format, read_table
+from heedful.data.readers.tables import read_table
+from heedful.data.unlabelled import is_unlabelled, read_unlabelled
 from heedful.data.user_files import SPLIT_COLUMNS
+from heedful.engine.data_sources import SplitTexts, read_split, spread_places
 from heedful.engine.model_sources import ModelSource
 from heedful.errors import Mistake
-from heedful.records import Example, Split
+from heedful.records import Example, Split, TaskType
 
 SHOWN = 8  # labels of a long list that a mistake names
 ASKS_FOR_SPLITS = {"split_column", "dev_file", "test_file", "dev_fraction", "test_fraction", "only"}
@@ -37,8 +39,18 @@ def read_as(source: ModelSource, dataset: str, options: DataOptions, split: Spli
     return options.model_copy(update=changes) if changes else options
 
 
-def is_file_of_texts(path: Path) -> bool:
-    return path.is_file() and file_format(path) is not None
+def read_other(
+    dataset: str, options: DataOptions, split: Split, limit: int | None, data_dirs: Sequence[Path]
+) -> SplitTexts:
+    """`limit` texts of a split of data that may have no labels."""
+    path = Path(dataset).expanduser()
+    if dataset in CORPORA or not is_unlabelled(path, options):
+        return read_split(dataset, options, split, limit, data_dirs)
+    if options.only != split:
+        return SplitTexts(0, {}, (), "classification", dataset)
+    size, examples = read_unlabelled(path, options, lambda n: spread_places(n, limit).tolist())
+    task: TaskType = options.task or ("classification" if options.query_column is None else "qa")
+    return SplitTexts(size, examples, (), task, dataset)
 
 
 def as_the_model_reads(
@@ -86,7 +98,7 @@ def match_labels(labels: Sequence[str], used: set[int], source: ModelSource, dat
         if found is None or found in numbers.values():
             raise Mistake(
                 f"the labels of {dataset} ({_some([labels[n] for n in sorted(used)])}) are not those of {source.name} "
-                f"({_some(source.labels)}); name them in the order of the data with --set 'labels=[...]'."
+                f"({_some(source.labels)}); give them the same names (those of numbers with --set 'labels=[...]')."
             )
         numbers[number] = found
     return numbers

@@ -142,7 +142,9 @@ def plan_trial(
         source=told, dataset=dataset, data=options, seed=source.seed or 0, model=source.config
     )
     key = trial_key(config, data.fingerprint)
-    trial = Task("trial", key, trial_name(config, key), config, data.fingerprint, size=data.size)
+    first = asks[0] if asks else None  # its texts are read before there is a folder: labels may not match
+    name = trial_name(config, key)
+    trial = Task("trial", key, name, config, data.fingerprint, first, size=data.size)
     tasks: dict[str, Task] = {key: trial}
     _add(tasks, trial, _with_explainers(asks))
     return Plan(tasks, {dataset: data})

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from heedful.engine.data_sources import load_corpus, source_fingerprint
 from heedful.engine.model_sources import source_of
-from heedful.engine.other_data import as_the_model_reads
+from heedful.engine.other_data import as_the_model_reads, read_other
 from heedful.errors import Mistake
 from heedful.records import Example, Split
 from heedful.store.run import Run
@@ -27,8 +27,9 @@ def texts_of(
             f"the data of {config.dataset} are not those that {run.path} was trained on: its results cannot be "
             "shown with their texts. Give the right data with --data-dir, or leave the texts out with --no-texts."
         )
-    corpus = load_corpus(config.dataset, config.data, data_dirs)
-    found = {place: corpus[split][place] for place in places}
     if run.trial is None:
-        return found
-    return as_the_model_reads(found, corpus.task, corpus.labels, source_of(run), config.dataset)
+        split_texts = load_corpus(config.dataset, config.data, data_dirs)[split]
+        return {place: split_texts[place] for place in places}
+    read = read_other(config.dataset, config.data, split, None, data_dirs)
+    found = {place: read.examples[place] for place in places}
+    return as_the_model_reads(found, read.task, read.labels, source_of(run), config.dataset)

@@ -17,13 +17,12 @@ from torch.nn import functional as F
 
 from heedful.config import Config, RunConfig, TrainingConfig
 from heedful.data.batching import Encoded
-from heedful.models.classifier import AttentiveClassifier
+from heedful.models.classifier import AttentiveClassifier, AttentiveOutput
 from heedful.models.link import LOG_ODDS
-from heedful.models.network import Output
 from heedful.records import Batch
 from heedful.registry import OBJECTIVES
 
-Loss = Callable[[Output, Batch], Tensor]
+Loss = Callable[[AttentiveOutput, Batch], Tensor]
 Bases = Mapping[
     str, AttentiveClassifier
 ]  # in evaluation mode, without gradients; they read the same word ids
@@ -99,7 +98,7 @@ class CrossEntropy:
         if network.link is LOG_ODDS:
             positive = counts[0] / counts[1] if weighted else None  # N / N+ - 1
 
-            def binary(output: Output, batch: Batch) -> Tensor:
+            def binary(output: AttentiveOutput, batch: Batch) -> Tensor:
                 assert batch.labels is not None
                 target = batch.labels.to(output.logits.dtype).unsqueeze(-1)  # (batch, 1)
                 return F.binary_cross_entropy_with_logits(
@@ -109,7 +108,7 @@ class CrossEntropy:
             return binary
         weight = counts.sum() / (network.n_labels * counts) if weighted else None  # (labels,)
 
-        def several(output: Output, batch: Batch) -> Tensor:
+        def several(output: AttentiveOutput, batch: Batch) -> Tensor:
             assert batch.labels is not None
             return F.cross_entropy(output.logits, batch.labels, weight=weight, reduction="sum")
 
