@@ -17,7 +17,7 @@ from heedful.config import AttentionName, Config, EncoderName, RunConfig
 from heedful.data import locate
 from heedful.data.registry import CORPORA
 from heedful.engine.configure import configure
-from heedful.engine.data_sources import find_source
+from heedful.engine.data_sources import find_data
 from heedful.engine.plan import ask
 from heedful.engine.task import Ask
 from heedful.errors import Mistake, one_of
@@ -194,7 +194,7 @@ def not_here(dataset: str, data_dirs: Sequence[Path]) -> str | None:
     entry = CORPORA.get(dataset)
     if entry is None or entry.built_in or locate.find(dataset, locate.data_dirs(data_dirs)):
         if entry is None:
-            find_source(dataset, configure(dataset).data, data_dirs)  # says what is wrong with the name
+            find_data(dataset, configure(dataset).data, data_dirs)  # says what is wrong with the name
         return None
     return entry.get
 

@@ -11,11 +11,12 @@ with one word or constant scores: that is null, is counted, and is never average
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from heedful.config import Config
@@ -73,13 +74,14 @@ def run(
     batches: Batches,
     config: CorrelationConfig,
     rng: np.random.Generator,
+    states: Mapping[str, Mapping[str, NDArray[Any]]] | None = None,
 ) -> Iterator[Chunk]:
     """One row for each text and pair: `pair` ("attention/omission"), the MEASURES, `p` of tau, and
     `overlap_expected`, what the overlap would be if one of the two were a random ranking."""
     import torch
 
     CORRELATION.check(model.can)
-    methods = methods_of(config, model)
+    methods = methods_of(config, model, states or {})
     generator_of = generators(rng)
     for examples, batch in batches:
         with torch.no_grad():
@@ -115,7 +117,13 @@ def by_word(values: Tensor, tokens: Tokens) -> Floats:
     return summed.cpu().numpy()
 
 
-def methods_of(config: CorrelationConfig, model: Network) -> dict[str, Callable[..., Tensor]]:
+def explainers_of(config: CorrelationConfig) -> list[str]:
+    return [name for pair in config.pairs for name in pair]
+
+
+def methods_of(
+    config: CorrelationConfig, model: Network, states: Mapping[str, Mapping[str, NDArray[Any]]]
+) -> dict[str, Callable[..., Tensor]]:
     """Each method of the pairs once, with its options, as a function (model, batch, output) -> (B, length).
 
     Attention is always among them: every row has its largest weight.
@@ -125,13 +133,13 @@ def methods_of(config: CorrelationConfig, model: Network) -> dict[str, Callable[
     from heedful.explainers.occlusion import LEAVE_ONE_OUT
 
     published: dict[str, dict[str, Any]] = {"gradient_x_input": {**GRADIENT}, "omission": {**LEAVE_ONE_OUT}}
-    names = [ATTENTION, *(name for pair in config.pairs for name in pair if name not in (ATTENTION, RANDOM))]
+    names = [ATTENTION, *(name for name in explainers_of(config) if name not in (ATTENTION, RANDOM))]
     for name in config.options:
         if name not in names:
             raise Mistake(f"options are given for {name!r}, which is in none of the pairs, or takes none.")
 
     def prepared(name: str) -> Callable[..., Tensor]:
-        explainer = EXPLAINERS.find(name)
+        explainer = EXPLAINERS.find(name).with_state(states.get(name))
         explainer.check(model.can)
         options = published.get(name, {}) | config.options.get(name, {})
         if "parts" in explainer.options:
@@ -266,4 +274,5 @@ CORRELATION = Experiment(
     examples=reasons,
     beside=compare,
     forwards=(3, 1),  # the prediction, a gradient (forward and backward), and each word left out
+    explainers=explainers_of,
 )

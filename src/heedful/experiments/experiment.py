@@ -37,12 +37,17 @@ COMMON = ("example", "predicted", "max_attention", "n_words")  # columns that ev
 VERDICT = "verdict"  # the key of a stored summary
 
 
+def no_explainers(config: Config) -> tuple[str, ...]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Experiment:
     """A question by name.
 
     `run(model, batches, config, rng)` yields chunks with the columns `example` (index), `predicted`
-    (label), `max_attention`, `n_words`, and its own. `version` changes whenever the rows would.
+    (label), `max_attention`, `n_words`, and its own. `version` changes whenever the rows would. An experiment
+    one of whose `explainers` learns is also given `states`: what each has learnt, by name.
     What follows `summarise` describes the rows, and may be left out: then they are listed and drawn as they are.
     Its functions are pure, and none needs torch.
     """
@@ -67,6 +72,9 @@ class Experiment:
     examples: Callable[[Trial], Iterable[Reason]] = lambda trial: ()
     beside: Callable[[Evidence], Comparison] | None = None
     forwards: tuple[float, float] = (1, 0)  # passes through the model by text, and by word
+    explainers: Callable[[Any], Iterable[str]] = (
+        no_explainers  # that it uses, by name, given its configuration
+    )
 
     def check(self, can: frozenset[str], model: str = "this model") -> None:
         """Refuse by name a model that lacks what the question needs."""

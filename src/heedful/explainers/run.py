@@ -25,13 +25,15 @@ def explain(
     methods: Sequence[str],
     target: str | int | None = None,
     on_done: Callable[[int], None] = lambda texts: None,
+    states: Mapping[str, Mapping[str, Any]] | None = None,
     **options: Any,
 ) -> Explanation:
     """`target` is the label that is explained, by name or number; None: the predicted one of each text.
 
-    An option goes to each of the methods that take it; one that none takes is a mistake.
+    An option goes to each of the methods that take it; one that none takes is a mistake. `states` is what those
+    that learn have learnt, by name.
     """
-    chosen = [find(name) for name in methods]
+    chosen = [find(name).with_state((states or {}).get(name)) for name in methods]
     for explainer in chosen:
         explainer.check(model.network.can, model.name)
     check_options(chosen, options)

@@ -35,8 +35,10 @@ def finished_runs(folder: Path, belongs: Callable[[RunConfig], bool]) -> list[Fi
     """The finished runs of a folder that belong to the study, and the summaries they have."""
     found = []
     for run in runs_in(folder):
+        if not run.finished or run.trial is not None:  # what a model did on other data is no run of a study
+            continue
         config = run.config
-        if run.finished and belongs(config):
+        if belongs(config):
             kept = {name: run.results.summary(name) for name in (PERFORMANCE, *EXPERIMENTS)}
             setting = (config.dataset, config.model.encoder, config.model.attention)
             summaries = {name: without_verdict(one)[0] for name, one in kept.items() if one}
