@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Attribution", "Check", "Cost", "Explained", "Explanation", "MethodKind", "Part"]
 
+ENDINGS = (".csv", ".html", ".json", ".parquet")  # that `save` knows
 IN_NOTEBOOK = 10  # examples that a notebook draws without being asked
 
 
@@ -147,18 +148,17 @@ class Explanation:
         .csv is the tidy table, .html a page to look at.
         """
         path = Path(path)
-        if path.suffix not in (".parquet", ".csv", ".json", ".html") and not path.is_dir():
-            raise Mistake(f"{path}: the ending must be .parquet, .csv, .json or .html.")
+        if path.suffix not in ENDINGS and not path.is_dir():
+            raise Mistake(f"{path}: the ending must be {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}.")
         with whole_file(path) as partial:
             if path.suffix == ".parquet":
                 write_parquet(self.columns, self.run, partial)
             elif path.suffix == ".csv":
                 write_csv(self.columns, self.run, partial)
             else:
+                pieces = json_of(self, self.run) if path.suffix == ".json" else [page(self.to_html())]
                 with partial.open("w", encoding="utf-8") as file:
-                    file.writelines(
-                        json_of(self, self.run) if path.suffix == ".json" else [page(self.to_html())]
-                    )
+                    file.writelines(pieces)
 
     @classmethod
     def load(cls, path: str | Path) -> Explanation:

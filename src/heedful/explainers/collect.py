@@ -219,15 +219,15 @@ def check_axiom(
     nothing, undefined = np.full(len(gap), None), np.full(len(gap), np.nan)
     if axiom is None:
         return nothing, undefined, np.zeros(len(gap), dtype=np.bool_), undefined, nothing
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         relative = np.where(scale == 0, np.nan, np.abs(gap) / scale)
-    ok = checked & (np.abs(gap) <= np.maximum(axiom.limit * scale, 1e-5)) & np.isfinite(gap)
+    met = np.abs(gap) <= np.maximum(axiom.limit * scale, 1e-5)
     sentence = nothing.copy()
-    for i in np.flatnonzero(checked & ~ok & (scale != 0)).tolist():
+    for i in np.flatnonzero(checked & ~met & (scale != 0)).tolist():
         sentence[i] = axiom.sentence.format(missed=share(relative[i]))
     name = nothing.copy()
     name[checked] = axiom.name
-    return name, _finite(gap), ok, _finite(relative), sentence
+    return name, _finite(gap), checked & met & np.isfinite(gap), _finite(relative), sentence
 
 
 def _finite(values: Floats) -> Floats:
