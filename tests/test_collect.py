@@ -19,7 +19,7 @@ from heedful.config import ModelConfig, RunConfig
 from heedful.data.vocabulary import Vocabulary
 from heedful.errors import Mistake
 from heedful.explainers import find
-from heedful.explainers.collect import Asked, Collector, check_axiom, share
+from heedful.explainers.collect import Call, Collector, check_axiom, share
 from heedful.explainers.explainer import Axiom, Scores
 from heedful.explainers.run import explain
 from heedful.explanation import Explanation
@@ -86,7 +86,7 @@ def collected(*scores: Scores, index: list[list[int]] | None = None) -> Explanat
     if index is not None:
         batch = Batch(replace(batch.passage, word_index=torch.tensor(index)))
     names = ("gradient_x_input", "lrp")[: len(scores)]
-    collector = Collector(examples, [Asked(find(name), {}) for name in names])
+    collector = Collector(examples, [Call(find(name), {}) for name in names])
     p, targets = torch.tensor([[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]]), torch.tensor([0, 2])
     collector.add(np.array([1, 0]), batch, p, targets, scores)
     return Explanation.of_columns(check_columns(collector.columns(model.labels)), "made")
@@ -133,7 +133,7 @@ def test_a_model_that_reads_fewer_words_is_told() -> None:
     examples = webruns.examples(["not good enough", "so bad"], labels=2)
     batch = model_of(examples, "classification").encode(examples).batch([1, 0])
     shorter = Batch(replace(batch.passage, mask=batch.passage.mask & (torch.arange(5) < 3)))
-    collector = Collector(examples, [Asked(find("lrp"), {})])
+    collector = Collector(examples, [Call(find("lrp"), {})])
     with pytest.raises(Mistake, match=r"lrp on example 'made:0' has scores of shape \(2,\) for 3 words"):
         collector.add(
             np.array([1, 0]), shorter, torch.ones(2, 3) / 3, torch.zeros(2).long(), [Scores(SCORES)]

@@ -109,11 +109,11 @@ class Explanation:
 
     def normalised(self) -> Explanation:
         """Each attribution scaled to Σ|score| = 1; all zero stays all zero."""
-        return self.of_columns(column_scores.normalised(self.columns), self.run)
+        return self.of_columns(column_scores.normalise(self.columns), self.run)
 
     def by_word(self) -> Explanation:
         """Scores of sub-tokens summed to words; a word that comes twice stays two positions."""
-        return self.of_columns(check_columns(column_scores.by_word(self.columns)), self.run)
+        return self.of_columns(check_columns(column_scores.sum_by_word(self.columns)), self.run)
 
     def to_arrow(self) -> pa.Table:
         """The tidy table: one row for each example, method and position."""
@@ -128,7 +128,7 @@ class Explanation:
         """The `k` rows with the largest |score| of each example and method, with their `rank` from 1."""
         if k < 1:
             raise Mistake(f"top({k}): ask for at least 1 word.")
-        rows, ranks = column_scores.ranked(self.columns, k)
+        rows, ranks = column_scores.rank_scores(self.columns, k)
         table = self.to_arrow().take(pa.array(rows, pa.int64()))
         frame: pd.DataFrame = table.append_column("rank", pa.array(ranks, pa.int32())).to_pandas()
         return frame
