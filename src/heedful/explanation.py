@@ -26,7 +26,7 @@ from heedful.explanation_file import (
     write_csv,
     write_parquet,
 )
-from heedful.explanation_table import tidy_table
+from heedful.explanation_table import plain_strings, tidy_table
 from heedful.records import MethodKind
 from heedful.views import columns_of, views
 
@@ -117,7 +117,7 @@ class Explanation:
 
     def to_arrow(self) -> pa.Table:
         """The tidy table: one row for each example, method and position."""
-        empty = tidy_table(self.columns.between(0, 0), self.run)
+        empty = plain_strings(tidy_table(self.columns.between(0, 0), self.run))
         return pa.concat_tables([empty, *tables(self.columns, self.run)])
 
     def to_pandas(self) -> pd.DataFrame:
