@@ -208,5 +208,5 @@ ADVERSARIAL = Experiment(
     draw=figures,
     judge=verdict,
     examples=reasons,
-    beside=compare,
+    tabulate=compare,
 )

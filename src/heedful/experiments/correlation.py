@@ -247,6 +247,6 @@ CORRELATION = Experiment(
     draw=figures,
     judge=verdict,
     examples=reasons,
-    beside=compare,
+    tabulate=compare,
     forwards=(3, 1),  # the prediction, a gradient (forward and backward), and each word left out
 )
