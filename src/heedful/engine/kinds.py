@@ -28,9 +28,9 @@ from heedful.store.run import SEALED_TRIAL, Run, write_trial
 from heedful.store.texts import keep_texts
 
 if TYPE_CHECKING:
+    from heedful.engine.data_sources import Sizes
     from heedful.engine.executor import Executor
     from heedful.engine.progress import Progress
-    from heedful.engine.sizes import Sizes
     from heedful.engine.throughput import Throughput
 
 
@@ -135,8 +135,8 @@ class Fit(Kind):
         return Status("finished" if same else "missing")
 
     def do(self, task: Task, executor: Executor, progress: Progress) -> None:
+        from heedful.engine.processors import threads
         from heedful.engine.rows import TEXTS, TOKENS, Passes
-        from heedful.engine.threads import threads
 
         assert task.explainer is not None
         explainer = EXPLAINERS.find(task.explainer)
@@ -171,8 +171,8 @@ class Experiment(Kind):
 
     def do(self, task: Task, executor: Executor, progress: Progress) -> None:
         from heedful.data.registry import restricted
+        from heedful.engine.processors import threads
         from heedful.engine.rows import ask_model
-        from heedful.engine.threads import threads
 
         ask, run = question(task), executor.workspace.run(task.run)
         model, weights = executor.model(run)
@@ -190,8 +190,8 @@ class Experiment(Kind):
         run.results.write_rows(ask.experiment, task.key, table, asked, weights, seconds)
 
     def cost(self, task: Task, here: Sizes, throughput: Throughput) -> tuple[float, float]:
+        from heedful.engine.data_sources import Size
         from heedful.engine.estimate import FORWARDS
-        from heedful.engine.sizes import Size
 
         ask, whole = question(task), here[question(task).split]
         texts = min(ask.limit or whole.texts, whole.texts)
