@@ -106,7 +106,11 @@ class Trial(Kind):
         assert isinstance(task.config, TrialConfig)
         source = executor.source(task.config.source)
         if task.ask is not None:
-            executor.texts(task)
+            texts = executor.texts(task).examples.values()
+            if all(example.label is None for example in texts):
+                progress.say(
+                    f"{task.config.dataset} has no column that is known to be the label: there will be no scores"
+                )
         about = {name: getattr(source, name) for name in ("description", "architecture", "attention", "seed")}
         info: dict[str, Any] = {
             "key": task.key,
