@@ -14,7 +14,8 @@ import pytest
 
 from heedful.config import DataOptions
 from heedful.data.corpora import load
-from heedful.data.user_files import evidence_spans, label_name
+from heedful.data.labels import label_name
+from heedful.data.user_files import evidence_spans
 from heedful.errors import Mistake
 from heedful.records import SPLITS, Corpus
 

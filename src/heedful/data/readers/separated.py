@@ -14,6 +14,7 @@ from heedful.data.readers.rows import Ledger
 from heedful.errors import Mistake
 
 DELIMITERS = ",;|\t"
+NO_DELIMITERS = '"\r\n'
 _ESCAPED = re.compile("[\udc80-\udcff]")  # how Python writes bytes that were not UTF-8
 
 
@@ -58,8 +59,8 @@ def read_header(path: Path, delimiter: str | None, wanted: Sequence[str] = ()) -
     Where no delimiter is given: a tab for .tsv and .tab, otherwise the one of , ; | and tab that gives
     the first line the most of the wanted columns, then the most fields (a comma if they are equal).
     """
-    if delimiter is not None and len(delimiter) != 1:
-        raise Mistake(f"a delimiter is one character, not {delimiter!r}.")
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in NO_DELIMITERS):
+        raise Mistake(f"a delimiter is one character, and no quote or line end, not {delimiter!r}.")
     if delimiter is None and path.name.lower().removesuffix(".gz").endswith((".tsv", ".tab")):
         delimiter = "\t"
     best: list[str] = []
