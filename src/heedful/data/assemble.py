@@ -187,7 +187,7 @@ def _readable(rows: Sequence[Raw], words: RowTokenizer, given: CorpusRows) -> li
     kept = []
     for row in rows:
         # A tokenizer only splits further what white space has split: no need to run it on these.
-        if below is not None and len(row.text.split()) >= below:
+        if below is not None and len(words.text(row).split()) >= below:
             ledger.left_out["too long"] += 1
         elif asks and row.query is None:
             ledger.bad_row(row, given.folder, "there is no question or hypothesis, as other rows have")
