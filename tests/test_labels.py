@@ -171,7 +171,8 @@ def test_names_of_values() -> None:
     big = 10**5000
     values = (2, 2.0, Decimal("2.00"), 0.5, -0.0, 1e22, True, " a ", None)
     assert [label_name(v) for v in values] == ["2", "2", "2", "0.5", "0", str(10**22), "true", "a", ""]
-    for bad in (big, b"a", [], {}, float("-inf"), Decimal("Infinity")):
+    refused: list[object] = [big, b"a", [], {}, float("-inf"), Decimal("Infinity")]
+    for bad in refused:
         with pytest.raises(ValueError, match="the label is a"):
             label_name(bad)
     assert label_value("1e2") == label_value("100") == label_value(" 100.0 ") == Decimal(100)
