@@ -135,12 +135,12 @@ def _select(given: CorpusRows, seed: int, *, whole: bool) -> Selected:
         for rows in read.values():
             words.tokenise(rows)
     read = {group: keep_right_lengths(rows, recipe.lengths, words, ledger) for group, rows in read.items()}
-    if not any(read.values()) and not given.partial:
-        raise Mistake(_nothing_left(given.source, ledger))
+    _refuse_nothing(read, given)
     learnt = [r for group in ("train", None) for r in read.get(group, [])]
     names = recipe.labels or _find_labels(read, learnt, words, given)
     numbers = LabelNumbers(names, listed=recipe.labels is not None)
     read = {group: _with_labels(rows, numbers, given) for group, rows in read.items()}
+    _refuse_nothing(read, given)
     spelt: dict[int | None, str] = {}  # draws know a class by its most frequent spelling
     for spelling in sorted(_spellings(r for rows in read.values() for r in rows), key=lambda one: one.rows):
         spelt[numbers.find(spelling.label)] = spelling.label
@@ -170,8 +170,12 @@ def _group(given: CorpusRows) -> dict[Group, list[Raw]]:
 
 
 def _row_trouble(row: Raw) -> str | None:
-    for what, value in (("text", row.text), ("label", row.label), ("question or hypothesis", row.query)):
-        if not isinstance(value, str) and not (value is None and what.startswith("question")):
+    for what, value in (
+        ("text", row.text),
+        ("label", row.label),
+        ("question or hypothesis", row.query or ""),
+    ):
+        if not isinstance(value, str):  # a reader of another package may give anything
             return f"the {what} is not a string but {type(value).__name__}"
     if not row.text or row.text.isspace():
         return "the text is empty"
@@ -215,13 +219,16 @@ def _has_half_character(text: str) -> bool:
     return False
 
 
-def _nothing_left(source: str, ledger: Ledger) -> str:
-    if ledger.skipped:
-        return (
-            f"{source}: every row was skipped ({len(ledger.skipped)}), the first because {ledger.skipped[0]}"
+def _refuse_nothing(read: Mapping[Group, list[RowWords]], given: CorpusRows) -> None:
+    skipped, left_out = given.ledger.skipped, given.ledger.left_out
+    if any(read.values()) or given.partial:
+        return
+    if skipped:
+        raise Mistake(
+            f"{given.source}: every row was skipped ({len(skipped)}), the first because {skipped[0]}"
         )
-    left_out = ", ".join(f"{count} {what}" for what, count in sorted(ledger.left_out.items()))
-    return f"{source}: there are no rows" + (f" left ({left_out})." if left_out else ".")
+    counts = ", ".join(f"{count} {what}" for what, count in sorted(left_out.items()))
+    raise Mistake(f"{given.source}: there are no rows" + (f" left ({counts})." if counts else "."))
 
 
 def _find_labels(
