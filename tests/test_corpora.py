@@ -21,7 +21,7 @@ from heedful.data.catalogue import catalogue
 from heedful.data.corpora import load
 from heedful.data.describe import describe
 from heedful.data.fingerprint import fingerprint
-from heedful.data.labels import sorted_labels
+from heedful.data.labels import sort_labels
 from heedful.data.prepare import prepare
 from heedful.data.readers import ORIGINALS
 from heedful.data.registry import CORPORA
@@ -349,9 +349,9 @@ def test_positions_are_the_words_that_a_span_touches(text: str, spans: list[tupl
 
 
 def test_order_of_labels() -> None:
-    assert sorted_labels(["10", "9", "-1"]) == ("-1", "9", "10")
-    assert sorted_labels(["spam", "ham"]) == ("ham", "spam")
-    assert sorted_labels(["@entity10", "@entity9"]) == ("@entity9", "@entity10")
+    assert sort_labels(["10", "9", "-1"]) == ("-1", "9", "10")
+    assert sort_labels(["spam", "ham"]) == ("ham", "spam")
+    assert sort_labels(["@entity10", "@entity9"]) == ("@entity9", "@entity10")
 
 
 REAL = {  # name: train, dev, test per label after the filters; None: not told by the paper or the README

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ from heedful.data.labels import (
     name_classes,
     refuse_case_variants,
     show_labels,
-    sorted_labels,
+    sort_labels,
 )
 from heedful.data.readers.rows import Ledger, Raw, Spans
 from heedful.data.recipe import Recipe
@@ -170,11 +171,8 @@ def _group(given: CorpusRows) -> dict[Group, list[Raw]]:
 
 
 def _row_trouble(row: Raw) -> str | None:
-    for what, value in (
-        ("text", row.text),
-        ("label", row.label),
-        ("question or hypothesis", row.query or ""),
-    ):
+    values: dict[str, Any] = {"text": row.text, "label": row.label, "question or hypothesis": row.query or ""}
+    for what, value in values.items():
         if not isinstance(value, str):  # a reader of another package may give anything
             return f"the {what} is not a string but {type(value).__name__}"
     if not row.text or row.text.isspace():
@@ -243,9 +241,9 @@ def _find_labels(
         answers = {r.row.label for r in learnt}  # white space leaves "hallway." as one word
         return tuple(sorted(answers | {form for form in forms if form.isalnum()}))
     if given.recipe.labels_from == "entities":
-        return sorted_labels({name for r in everyone for name in r.row.candidates or ()})
+        return sort_labels({name for r in everyone for name in r.row.candidates or ()})
     refuse_case_variants(_spellings(everyone), given.source)
-    return sorted_labels(set(name_classes(_spellings(learnt)).values()))
+    return sort_labels(set(name_classes(_spellings(learnt)).values()))
 
 
 def _with_labels(rows: list[RowWords], numbers: LabelNumbers, given: CorpusRows) -> list[RowWords]:

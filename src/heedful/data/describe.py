@@ -105,7 +105,7 @@ def describe(corpus: Corpus, min_df: int | None = None) -> Description:
         min_df=df,
         mean_length=sum(len(e.passage) for e in learnt) / max(len(learnt), 1),
         with_evidence=sum(e.evidence is not None for e in everyone),
-        example=_shown(learnt[0], corpus.labels),
+        example=_show_example(learnt[0], corpus.labels),
         skipped=corpus.skipped,
         counts=describe_reading(corpus).counts,
         warnings=corpus.warnings,
@@ -133,7 +133,7 @@ def _per_label(corpus: Corpus, split: Split) -> tuple[int, ...]:
     return tuple(counts)
 
 
-def _shown(example: Example, labels: tuple[str, ...]) -> dict[str, Any]:
+def _show_example(example: Example, labels: tuple[str, ...]) -> dict[str, Any]:
     words = [example.passage.surface(i) for i in range(min(len(example.passage), EXAMPLE_WORDS))]
     shown: dict[str, Any] = {
         "id": example.id,

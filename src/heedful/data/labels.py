@@ -70,7 +70,7 @@ def label_trouble(label: str) -> str | None:
     return None
 
 
-def sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:
+def sort_labels(labels: Iterable[str]) -> tuple[str, ...]:
     """By alphabet; numbers, and names that end in one, by that number."""
 
     def key(label: str) -> tuple[str, float, str]:
@@ -127,7 +127,7 @@ def refuse_case_variants(spellings: Sequence[Spelling], source: str) -> None:
         if len({classes[spelling.label] for spelling in alike}) > 1:
             names = dict.fromkeys(classes[spelling.label] for spelling in spellings)
             one = {name.casefold(): name for name in reversed(names)}
-            as_one, as_two = (",".join(sorted_labels(some)) for some in (one.values(), names))
+            as_one, as_two = (",".join(sort_labels(some)) for some in (one.values(), names))
             raise Mistake(
                 f"{source}: the labels {' and '.join(map(str, alike))} differ in case only. If they are one class, "
                 f"list the labels with --labels {_short(as_one)}; if not, with --labels {_short(as_two)}."
