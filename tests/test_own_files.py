@@ -293,6 +293,53 @@ def test_parquet_types(tmp_path: Path) -> None:
         load(path, options=QUICK)
 
 
+@pytest.mark.parametrize(
+    ("column", "value", "sentence"),
+    [
+        ("text", 3, "the text is not a string but int"),
+        ("text", float("nan"), "the text is not a string but float"),
+        ("text", ["a"], "the text is not a string but list"),
+        ("text", None, "there is no value in column 'text'"),
+        ("question", 3, "the question or hypothesis is not a string but int"),
+        ("question", {"a": "b"}, "the question or hypothesis is not a string but dict"),
+        ("question", " ", "the question or hypothesis is empty"),
+        ("text", "half \ud800", "half of a surrogate pair is in the text"),
+    ],
+)
+def test_texts_that_are_no_strings(tmp_path: Path, column: str, value: object, sentence: str) -> None:
+    good = [{"text": f"word {i}", "question": "who", "label": i % 2} for i in range(20)]
+    path = tmp_path / "x.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in [*good, {**good[0], column: value}]))
+    with pytest.raises(Mistake, match=f"x.jsonl, line 21: {sentence}"):
+        load(path, options=QUICK)
+    if "\ud800" in str(value):
+        return  # no Arrow file can hold it
+    several = pa.table({"text": [b"a", b"b"], "label": [0, 1]})
+    pq.write_table(several, tmp_path / "x.parquet")
+    with pytest.raises(Mistake, match=r"x\.parquet, line 1: the text is not a string but bytes"):
+        load(tmp_path / "x.parquet", options=QUICK)
+
+
+def test_numbers_and_nesting_that_python_does_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    good = "".join(json.dumps({"text": f"word {i}", "label": i % 2}) + "\n" for i in range(20))
+    for line, sentence in (
+        ('{"text": "a", "label": ' + "9" * 5000 + "}", "a number has thousands of digits"),
+        ('{"text": ' + "[" * 100_000, "lists or objects are nested a thousand deep"),
+    ):
+        path.write_text(good + line + "\n")
+        with pytest.raises(Mistake, match=f"x.jsonl, line 21: {sentence}"):
+            load(path, options=QUICK)
+        assert len(everything(load(path, options=options(skip_bad=True)))) == 20
+
+
+def test_columns_with_the_same_name(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("text,label,label\na,1,2\n")
+    with pytest.raises(Mistake, match="more than one column 'label'"):
+        load(path, options=QUICK)
+
+
 def test_hugging_face_datasets_saved_on_disk(tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets", reason="the hf extra is not installed")
     features = datasets.Features(

@@ -161,7 +161,7 @@ def _show(d: Description) -> None:
     if published is not None:
         console.print(f"published test score (BiLSTM): {published.score} {published.metric}")
     if d.differences:
-        console.print(f"not the paper's corpus in full: {'; '.join(d.differences)}")
+        console.print(f"counts differ from the paper's: {'; '.join(d.differences)}")
     if d.with_evidence:
         console.print(f"with known evidence: {d.with_evidence}")
     console.print(f"example {escape(str(d.example['id']))}: {escape(' '.join(d.example['words']))}")
