@@ -312,11 +312,14 @@ def test_texts_that_are_no_strings(tmp_path: Path, column: str, value: object, s
     path.write_text("".join(json.dumps(row) + "\n" for row in [*good, {**good[0], column: value}]))
     with pytest.raises(Mistake, match=f"x.jsonl, line 21: {sentence}"):
         load(path, options=QUICK)
-    if "\ud800" in str(value):
-        return  # no Arrow file can hold it
-    several = pa.table({"text": [b"a", b"b"], "label": [0, 1]})
-    pq.write_table(several, tmp_path / "x.parquet")
-    with pytest.raises(Mistake, match=r"x\.parquet, line 1: the text is not a string but bytes"):
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind"), [([b"a", b"b"], "bytes"), ([["a"], ["b"]], "list"), ([1.5, float("nan")], "float")]
+)
+def test_texts_that_are_no_strings_in_parquet(tmp_path: Path, texts: list[object], kind: str) -> None:
+    pq.write_table(pa.table({"text": texts, "label": [0, 1]}), tmp_path / "x.parquet")
+    with pytest.raises(Mistake, match=rf"x\.parquet, line 1: the text is not a string but {kind}"):
         load(tmp_path / "x.parquet", options=QUICK)
 
 
