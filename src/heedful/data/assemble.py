@@ -65,6 +65,7 @@ class LimitedSplit:
     places: tuple[int, ...]
     examples: tuple[Example, ...]
     skipped: tuple[str, ...]
+    source: str  # where it came from, in words, and what was drawn
 
 
 @dataclass(slots=True)
@@ -117,6 +118,7 @@ def assemble_split(given: CorpusRows, split: Split, limit: int | None, seed: int
         places=tuple(places),
         examples=tuple(_example(r, selected.numbers) for r in wanted),
         skipped=tuple(given.ledger.skipped),
+        source="; ".join([given.source, *selected.notes]),
     )
 
 
