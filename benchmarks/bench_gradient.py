@@ -14,7 +14,6 @@ from torch import Tensor
 from heedful.config import ModelConfig
 from heedful.explainers.gradient import gradient_x_input
 from heedful.explainers.integrated_gradients import integrated_gradients
-from heedful.explainers.perturb import select
 from heedful.explainers.relevance import lrp
 from heedful.models import AttentiveClassifier, build
 from heedful.records import Batch, Tokens
@@ -71,7 +70,7 @@ def captum(model: AttentiveClassifier, batch: Batch, texts: int, internal_batch_
     scores = torch.zeros(batch.passage.ids.shape)
     for start in range(0, len(batch), texts):
         rows = torch.arange(start, min(start + texts, len(batch)))
-        some = select(batch, rows).passage
+        some = batch.rows(rows).passage
         attributions = method.attribute(
             some.ids,
             baselines=torch.where(some.mask, 0, some.ids),  # the padding word: its embedding is zero

@@ -27,7 +27,8 @@ from heedful.experiments.adversary_adam import adam_adversaries, farthest_feasib
 from heedful.experiments.adversary_exact import Adversary, exact_adversary
 from heedful.experiments.adversary_search import ceiling
 from heedful.experiments.experiment import Floats, Ints
-from heedful.experiments.observe import Observed, observer
+from heedful.experiments.observe import observer
+from heedful.experiments.pooled import PooledStates
 from heedful.models import AttentiveClassifier, build
 from heedful.records import Batch, Tokens
 
@@ -52,6 +53,7 @@ def main() -> None:
 def adversaries(model: AttentiveClassifier, batch: Batch) -> None:
     """Exact and Adam, ours and theirs, on one batch of 32."""
     seen = observer(model)(np.arange(len(batch)), batch)
+    assert isinstance(seen, PooledStates)
     starts = [initial(int(n), K, np.random.default_rng([0, i])) for i, n in enumerate(seen.n_words)]
     timed(lambda: published_adam(model, batch, starts, steps=5))  # the first call of anything is slow
     _, with_product = timed(lambda: published_adam(model, batch, starts, product=True))
@@ -196,7 +198,7 @@ def published_permutation(model: AttentiveClassifier, batch: Batch) -> Tensor:
 # --- what both sides read
 
 
-def exact(seen: Observed) -> Adversary:
+def exact(seen: PooledStates) -> Adversary:
     theta = seen.decoder.theta
     assert theta is not None
     s = seen.projected.squeeze(-1).numpy()

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 import zoo
 from heedful.experiments.adversary_adam import initial
 from heedful.experiments.adversary_exact import Adversary, exact_adversary
-from heedful.experiments.observe import Observed, observer
+from heedful.experiments.observe import observer
+from heedful.experiments.pooled import PooledStates
 from heedful.models.classifier import AttentiveClassifier
 
 Floats = NDArray[np.float64]
@@ -27,15 +28,17 @@ def strong(task: zoo.TaskName = "binary", seed: int = 3) -> AttentiveClassifier:
     return model
 
 
-def observed(task: zoo.TaskName = "binary", lengths: list[int] = LENGTHS, seed: int = 3) -> Observed:
-    return observer(strong(task, seed))(np.arange(len(lengths)), zoo.batch(lengths, task))
+def observed(task: zoo.TaskName = "binary", lengths: list[int] = LENGTHS, seed: int = 3) -> PooledStates:
+    seen = observer(strong(task, seed))(np.arange(len(lengths)), zoo.batch(lengths, task))
+    assert isinstance(seen, PooledStates)
+    return seen
 
 
-def starts_for(seen: Observed, k: int = 5) -> list[Floats]:
+def starts_for(seen: PooledStates, k: int = 5) -> list[Floats]:
     return [initial(int(n), k, np.random.default_rng([7, i])) for i, n in enumerate(seen.n_words)]
 
 
-def of_model(seen: Observed, epsilon: float = 0.01) -> Adversary:
+def of_model(seen: PooledStates, epsilon: float = 0.01) -> Adversary:
     assert seen.decoder.theta is not None
     s = seen.projected.squeeze(-1).numpy()
     return exact_adversary(seen.alpha.numpy(), s, seen.decoder.theta.bias.item(), seen.real.numpy(), epsilon)

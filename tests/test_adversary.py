@@ -17,7 +17,8 @@ from heedful.experiments import adversary_exact
 from heedful.experiments.adversary_adam import adam_adversaries, farthest_feasible
 from heedful.experiments.adversary_exact import LN2, Adversary, exact_adversary, farthest_in_slab, phi
 from heedful.experiments.adversary_search import ceiling
-from heedful.experiments.observe import observer, tvd
+from heedful.experiments.observe import tvd
+from heedful.experiments.pooled import PooledStates
 from heedful.measure.distance import jsd
 
 Floats = NDArray[np.float64]
@@ -173,7 +174,8 @@ def test_no_adam_run_beats_exact() -> None:
 def test_the_model_itself_confirms_the_constraint() -> None:
     """Decoded by the model under the adversarial weights, markers and padding at 0."""
     model, batch = strong(), zoo.batch(LENGTHS)
-    seen = observer(model)(np.arange(len(LENGTHS)), batch)
+    seen = PooledStates.observer(model)(np.arange(len(LENGTHS)), batch)
+    assert isinstance(seen, PooledStates)
     found = of_model(seen)
     with torch.no_grad():
         output = model(batch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -13,14 +14,18 @@ import zoo
 from adversaries import LENGTHS, observed, of_model, starts_for
 from heedful.experiments.adversary_adam import adam_adversaries, farthest_feasible, initial
 from heedful.experiments.adversary_search import ceiling, search_adversary, upper_bound
-from heedful.experiments.observe import Observed, tvd
+from heedful.experiments.observe import tvd
+from heedful.experiments.pooled import PooledStates
 from heedful.measure.distance import jsd
 from heedful.models.classifier import Decoder
+from heedful.models.link import SOFTMAX
 
 # --- the published search
 
 
-def slow_adam(seen: Observed, v: Tensor, epsilon: float, steps: int, rate: float, penalty: float) -> Tensor:
+def slow_adam(
+    seen: PooledStates, v: Tensor, epsilon: float, steps: int, rate: float, penalty: float
+) -> Tensor:
     """Equation 2 and its relaxation, one text, by autograd: v (k, n)."""
     v = v.clone().requires_grad_(True)
     n, k = v.shape[1], v.shape[0]
@@ -105,7 +110,7 @@ def test_search_is_feasible_below_its_bound_and_above_adam(task: zoo.TaskName) -
     assert found.jsd.mean() > adam.jsd.mean() + 0.01
 
 
-def two_logits(seen: Observed) -> Observed:
+def two_logits(seen: PooledStates) -> PooledStates:
     """The binary model again, as a softmax over two logits: the same outputs, so the same answer."""
     old = seen.decoder.theta
     assert old is not None
@@ -113,9 +118,7 @@ def two_logits(seen: Observed) -> Observed:
     assert decoder.theta is not None
     decoder.theta.bias.copy_(torch.tensor([0.0, old.bias.item()]))
     projected = torch.cat([torch.zeros_like(seen.projected), seen.projected], dim=-1)
-    return Observed(
-        seen.examples, decoder, projected, seen.alpha, seen.real, seen.query, seen.candidates, seen.predicted
-    )
+    return replace(seen, link=SOFTMAX, decoder=decoder, projected=projected)
 
 
 def test_for_two_labels_the_bound_is_the_exact_answer_and_search_comes_near() -> None:

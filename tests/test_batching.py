@@ -6,14 +6,16 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful.data.batching import batches, collate, cut, encode
+from heedful.data.batching import cut, encode
 from heedful.data.tokenise import tokenizer
 from heedful.data.vocabulary import END, PAD, START, Vocabulary
+from heedful.data.word_encoder import WordEncoder
 from heedful.errors import Mistake
 from heedful.records import Example, Tokens, Words
 
 split = tokenizer("whitespace")
 VOCABULARY = Vocabulary.build([split("a b c d e f g")])
+TEXT = WordEncoder(VOCABULARY, "whitespace")
 texts = st.lists(st.sampled_from("abcdefgz"), min_size=1, max_size=12).map(
     lambda words: split(" ".join(words))
 )
@@ -50,7 +52,7 @@ def check_tokens(tokens: Tokens, texts: list[Words]) -> None:
 
 @given(corpora())
 def test_collate_pads_and_marks(examples: list[Example]) -> None:
-    batch = collate(examples, VOCABULARY, 4)
+    batch = encode(examples, TEXT, 4).batch(range(len(examples)))
     assert len(batch) == len(examples)
     check_tokens(batch.passage, [example.passage for example in examples])
     queries = [example.query for example in examples if example.query is not None]
@@ -77,10 +79,10 @@ def test_every_example_comes_once_with_its_own_tokens(
 ) -> None:
     rng = None if seed is None else np.random.default_rng(seed)
     seen: list[int] = []
-    for indices, batch in batches(examples, VOCABULARY, 4, batch_size, rng, budget):
+    for indices, batch in encode(examples, TEXT, 4).batches(batch_size, rng, budget):
         assert 1 <= len(batch) == len(indices) <= batch_size
         check_tokens(batch.passage, [examples[i].passage for i in indices])
-        longest = max(encode(examples, VOCABULARY, 4).lengths[indices])
+        longest = max(encode(examples, TEXT, 4).lengths[indices])
         assert budget is None or len(batch) == 1 or len(batch) * longest <= budget
         seen += indices.tolist()
     assert sorted(seen) == list(range(len(examples)))
@@ -115,6 +117,6 @@ def test_what_no_model_can_read_is_named() -> None:
         (Example("file:2", split("a"), candidates=(0, 7)), "file:2 has label 7"),
     ):
         with pytest.raises(Mistake, match=said):
-            collate([good, bad], VOCABULARY, 4)
+            encode([good, bad], TEXT, 4)
     with pytest.raises(Mistake, match="batch size"):
-        list(batches([good], VOCABULARY, 4, 0))
+        list(encode([good], TEXT, 4).batches(0))

@@ -15,7 +15,7 @@ from heedful.errors import Mistake
 from heedful.experiments import correlation, to_table
 from heedful.experiments.correlation import CorrelationConfig, compared, random_scores
 from heedful.models import AttentiveClassifier, build
-from heedful.records import Batch, Tokens
+from heedful.records import Batch
 
 LENGTHS = [7, 1, 12, 2, 20]
 
@@ -36,10 +36,7 @@ def slow_leave_one_out(model: AttentiveClassifier, text: Batch) -> Tensor:
         p = model(text).probabilities
         changes = []
         for t in range(1, text.passage.ids.shape[1] - 1):
-            kept = torch.arange(text.passage.ids.shape[1]) != t
-            passage = Tokens(
-                *(part[:, kept] for part in (text.passage.ids, text.passage.present, text.passage.mask))
-            )
+            passage = zoo.without(text.passage, t)
             shorter = model(Batch(passage, text.query, text.candidates)).probabilities
             changes.append((shorter - p).abs().sum() / 2)
     return torch.stack(changes)

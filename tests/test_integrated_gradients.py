@@ -73,7 +73,8 @@ def test_captum_agrees(
         steps = len(ids) // len(texts)  # Captum repeats the texts, once for each step
 
         def again(part: Tokens) -> Tokens:
-            return Tokens(*(t.repeat(steps, 1) for t in (part.ids, part.present, part.mask)))
+            ids, present, mask = (t.repeat(steps, 1) for t in (part.ids, part.present, part.mask))
+            return Tokens(ids, present, mask)
 
         query = None if texts.query is None else again(texts.query)
         repeated = Batch(again(texts.passage), query, candidates)
@@ -258,7 +259,7 @@ def test_mistakes() -> None:
     for options, message in (
         ({"n_steps": 0}, "n_steps must be at least 1"),
         ({"method": "simpson"}, "riemann_right, riemann_middle, gausslegendre"),
-        ({"baselines": "mask"}, "zero, unk"),
+        ({"baselines": "blank"}, "zero, unk"),
         ({"baselines": torch.zeros(5)}, r"shape \(5,\); it must be \(6,\) or \(1, 4, 6\)"),
         ({"internal_batch_size": 0}, "internal_batch_size"),
         ({"tolerance": 2.0}, "between 0 and 1"),

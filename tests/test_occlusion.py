@@ -11,11 +11,10 @@ import zoo
 from heedful.config import AttentionName, EncoderName
 from heedful.data.vocabulary import UNK
 from heedful.errors import Mistake
-from heedful.explainers.occlusion import masking, occlusion
-from heedful.explainers.omission import omission
+from heedful.explainers.occlusion import mask, occlusion, omission
 from heedful.models import AttentiveClassifier
-from heedful.models.classifier import score
 from heedful.records import Batch
+from zoo import score
 
 
 def by_hand(
@@ -48,7 +47,7 @@ def test_every_kind_of_model_equals_equation_5(
     model, batch = zoo.network(encoder, attention, task, seed=3), zoo.batch([4, 1, 9], task)
     assert batch.labels is not None
     with torch.no_grad():
-        for method, new in ((occlusion, torch.zeros(6)), (masking, model.embedding.weight[UNK])):
+        for method, new in ((occlusion, torch.zeros(6)), (mask, model.embedding.weight[UNK])):
             found = method(model, batch, batch.labels)
             passage, query = by_hand(model, batch, batch.labels, new)
             torch.testing.assert_close(found.passage, passage, atol=1e-12, rtol=0)
@@ -62,9 +61,9 @@ def test_masking_takes_any_token() -> None:
     target = torch.tensor([0, 1])
     with torch.no_grad():
         expected = by_hand(model, batch, target, model.embedding.weight[17])[0]
-    torch.testing.assert_close(masking(model, batch, target, token=17).passage, expected, atol=1e-12, rtol=0)
+    torch.testing.assert_close(mask(model, batch, target, token=17).passage, expected, atol=1e-12, rtol=0)
     with pytest.raises(Mistake, match="from 0 to 49"):
-        masking(model, batch, target, token=50)
+        mask(model, batch, target, token=50)
 
 
 @pytest.mark.parametrize("encoder", zoo.ENCODER_NAMES)
@@ -79,7 +78,7 @@ def test_occlusion_equals_captum_feature_ablation(encoder: EncoderName) -> None:
     torch.testing.assert_close(found, expected.detach() * batch.passage.mask, atol=1e-12, rtol=0)
 
 
-@pytest.mark.parametrize("method", [occlusion, masking, omission])
+@pytest.mark.parametrize("method", [occlusion, mask, omission])
 @pytest.mark.parametrize("encoder", zoo.ENCODER_NAMES)
 def test_a_text_has_the_same_scores_alone_and_in_any_batch(encoder: EncoderName, method: type) -> None:
     model, batch = zoo.network(encoder, "general", "nli"), zoo.batch([4, 11, 2, 4], "nli")
@@ -94,7 +93,7 @@ def test_a_text_has_the_same_scores_alone_and_in_any_batch(encoder: EncoderName,
         assert not whole.passage[i, [0, n - 1]].any()
 
 
-@pytest.mark.parametrize("method", [occlusion, masking, omission])
+@pytest.mark.parametrize("method", [occlusion, mask, omission])
 def test_model_and_batch_are_left_as_they_were(method: type) -> None:
     model, batch = zoo.network().train(), zoo.batch([4, 2])
     before = {name: value.clone() for name, value in model.state_dict().items()}

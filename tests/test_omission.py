@@ -11,13 +11,13 @@ from torch import Tensor
 import zoo
 from heedful.config import AttentionName, EncoderName
 from heedful.errors import Mistake
-from heedful.explainers.omission import JAIN_WALLACE, omission
+from heedful.explainers.occlusion import LEAVE_ONE_OUT, omission
 from heedful.explainers.one_word import change_each_word, has_structure
 from heedful.explainers.partial_attention import running, single
 from heedful.models import AttentiveClassifier
 from heedful.models.attention import masked_softmax
-from heedful.models.classifier import probabilities, score
 from heedful.records import Batch, Tokens
+from zoo import probabilities, score
 
 
 def without(tokens: Tokens, t: int) -> Tokens:
@@ -144,10 +144,12 @@ def test_equal_neighbours_are_a_tie_bit_for_bit(encoder: EncoderName) -> None:
     changed = change_each_word(model, batch, "delete").changed[..., 0]
     assert changed[0, 2] == changed[0, 3] == changed[0, 4]
     assert changed[0, 5] == changed[0, 6]
-    assert changed[0, 8] != changed[0, 4]
+    if encoder != "average":  # to which the order of the words is nothing: the texts are the same to it
+        assert changed[0, 8] != changed[0, 4]
     assert changed[1, 1] == changed[1, 2]
     swapped = change_each_word(model, batch, "replace").changed[..., 0]
-    assert swapped[0, 2] != swapped[0, 3]
+    if encoder != "average":
+        assert swapped[0, 2] != swapped[0, 3]
 
 
 def test_one_word_texts_leave_the_bias() -> None:
@@ -178,7 +180,7 @@ def test_scores_are_the_drop_of_the_target_and_the_options_of_it() -> None:
     same(omission(model, batch, target).passage, drop * mask)
     same(omission(model, batch, target, absolute=True).passage, drop.abs() * mask)
     same(omission(model, batch, target, of="probability").passage, of_p * mask)
-    same(omission(model, batch, target, **JAIN_WALLACE).passage, tvd * mask)
+    same(omission(model, batch, target, **LEAVE_ONE_OUT).passage, tvd * mask)
     both = omission(model, batch, target)
     assert both.query is not None
     of_query = score(changed_query, target.unsqueeze(1).expand(changed_query.shape[:2]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import numpy as np
 import pytest
 import torch
@@ -13,10 +15,10 @@ import zoo
 from heedful.data.vocabulary import UNK
 from heedful.errors import Mistake
 from heedful.explainers.edits import Edits, Operator, edit
-from heedful.explainers.perturb import Part, evaluating, predict
+from heedful.explainers.perturb import evaluating, predict
 from heedful.models import AttentiveClassifier
-from heedful.models.classifier import Output
-from heedful.records import Batch, Tokens
+from heedful.models.classifier import AttentiveOutput
+from heedful.records import Batch, Part, Tokens
 
 
 class Counting(AttentiveClassifier):
@@ -26,7 +28,7 @@ class Counting(AttentiveClassifier):
     room = 10**9
     complaint: Exception = RuntimeError("DefaultCPUAllocator: can't allocate memory")
 
-    def forward(self, batch: Batch, **given: Tensor | None) -> Output:
+    def forward(self, batch: Batch, **given: Any) -> AttentiveOutput:
         if len(batch) > self.room:
             raise self.complaint
         self.sizes.append(len(batch))
@@ -184,12 +186,12 @@ def test_every_module_is_in_its_own_mode_again() -> None:
     model.train()
     model[1].eval()
     before = [module.training for module in model.modules()]
-    with evaluating(model):
+    with evaluating(cast(Any, model)):
         assert not any(module.training for module in model.modules())
     assert [module.training for module in model.modules()] == before
 
     def fails() -> None:
-        with evaluating(model):
+        with evaluating(cast(Any, model)):
             raise KeyError
 
     with pytest.raises(KeyError):

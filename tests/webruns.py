@@ -11,6 +11,7 @@ import numpy as np
 from heedful.config import ModelConfig, RunConfig
 from heedful.data.tokenise import tokenizer
 from heedful.data.vocabulary import Vocabulary
+from heedful.data.word_encoder import WordEncoder
 from heedful.models import build
 from heedful.models.model import Model
 from heedful.records import Example, TaskType, Words
@@ -59,7 +60,7 @@ def make_run(
     experiments: Sequence[str] = EXPERIMENTS,
 ) -> Run:
     """A finished run, with results of some experiments on all of the texts."""
-    from heedful.experiments import find, to_table
+    from heedful.experiments import Trial, find, summary_with_verdict, to_table
 
     sizes = ModelConfig.model_validate({"encoder": encoder, "embedding_dim": 8, "hidden_dim": 8})
     config = RunConfig(dataset=dataset, model=sizes, seed=seed)
@@ -85,12 +86,13 @@ def make_run(
     scores = {"split": "test", "examples": len(given), "accuracy": 0.75, "f1": 0.7, "roc_auc": 0.8}
     run.write_summary("performance", scores)
     write_texts(run.path, "test", enumerate(given))
-    model = Model(name, network, vocabulary, tuple(labels), task, "whitespace", config)
+    model = Model(name, network, WordEncoder(vocabulary, "whitespace"), tuple(labels), task)
     for experiment in experiments:
         found = find(experiment)
         rows = found.run(network, model.batches(given), found.config(), np.random.default_rng(0))
         table = to_table(rows)
         run.results.write_rows(experiment, "0" * 8, table, {"split": "test", "options": {}}, "w", 0.0)
-        run.results.write_summary(experiment, "1" * 8, found.summarise(table), {})
+        summary = summary_with_verdict(found, Trial(experiment, table, {}, {}, labels, task))
+        run.results.write_summary(experiment, "1" * 8, summary, {})
         run.results.publish(experiment, "0" * 8, "1" * 8)
     return run

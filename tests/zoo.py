@@ -6,11 +6,13 @@ from itertools import product
 from typing import Literal, get_args
 
 import torch
+from torch import Tensor
 
 from heedful.config import AttentionName, EncoderName, ModelConfig
 from heedful.data.vocabulary import END, PAD, START
 from heedful.models import ATTENTIONS, ENCODERS, build
 from heedful.models.classifier import AttentiveClassifier
+from heedful.models.link import LOG_ODDS, SOFTMAX, Of
 from heedful.records import Batch, Tokens
 
 TaskName = Literal["binary", "several", "qa", "nli"]
@@ -74,3 +76,18 @@ def row(whole: Batch, i: int) -> Batch:
 def _row(texts: Tokens, i: int) -> Tokens:
     n = int(texts.present[i].sum())
     return Tokens(texts.ids[i : i + 1, :n], texts.present[i : i + 1, :n], texts.mask[i : i + 1, :n])
+
+
+def probabilities(logits: Tensor) -> Tensor:
+    """Of the models here: one logit means two labels."""
+    return (LOG_ODDS if logits.shape[-1] == 1 else SOFTMAX).probabilities(logits)
+
+
+def score(logits: Tensor, target: Tensor, of: Of = "logit") -> Tensor:
+    return (LOG_ODDS if logits.shape[-1] == 1 else SOFTMAX).score(logits, target, of)
+
+
+def without(texts: Tokens, t: int) -> Tokens:
+    """The same texts, position t deleted from each."""
+    kept = torch.arange(texts.ids.shape[1]) != t
+    return Tokens(texts.ids[:, kept], texts.present[:, kept], texts.mask[:, kept])

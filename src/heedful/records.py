@@ -6,7 +6,7 @@ results (store, report, web) starts without it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -23,6 +23,7 @@ TokenizerName = Literal["spacy", "whitespace", "words"]
 MethodKind = Literal[
     "attention", "sensitivity", "saliency", "control"
 ]  # Bastings & Filippova 2020, section 3.1
+Part = Literal["passage", "query"]  # of an example
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 
 
@@ -91,19 +92,47 @@ class Corpus:
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
-    """A padded batch of texts as word ids.
+class Reserved:
+    """The token ids that are no words: of padding, of the unknown word, and of the mask where there is one."""
 
-    `present` is True for every token, markers included (what an encoder reads); `mask` only for real
-    words (what can be attended to, explained, permuted or removed). Padding is False in both.
+    pad: int = 0
+    unknown: int | None = 1
+    mask: int | None = None
+
+    @property
+    def replacement(self) -> int | None:
+        """What a word is replaced by when it is to be hidden."""
+        return self.unknown if self.mask is None else self.mask
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """A padded batch of texts as token ids.
+
+    `present` is True for every token (what an encoder reads); `mask` only for tokens of real words (what can be
+    attended to, explained, permuted or removed), not for markers and other special tokens. Padding is False in
+    both. Where words are split into pieces, `word_index` says which word a token belongs to (-1: none).
     """
 
     ids: Tensor  # (batch, length) long
     present: Tensor  # (batch, length) bool
     mask: Tensor  # (batch, length) bool
+    word_index: Tensor | None = None  # (batch, length) long; None: every word is one token
+    reserved: Reserved = Reserved()
 
     def to(self, device: torch.device) -> Tokens:
-        return Tokens(self.ids.to(device), self.present.to(device), self.mask.to(device))
+        return self._with(lambda part: part.to(device))
+
+    def rows(self, which: Tensor, length: int | None = None) -> Tokens:
+        """Some of the texts, without needless padding, or cut to a length that holds them."""
+        if length is None:
+            longest = self.present[which].sum(1).amax() if len(which) else 0
+            length = max(1, int(longest))
+        return self._with(lambda part: part[which, :length])
+
+    def _with(self, change: Callable[[Tensor], Tensor]) -> Tokens:
+        index = None if self.word_index is None else change(self.word_index)
+        return Tokens(change(self.ids), change(self.present), change(self.mask), index, self.reserved)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +143,7 @@ class Batch:
     query: Tokens | None = None
     candidates: Tensor | None = None  # (batch, classes) bool: which labels can be answers; None: all
     labels: Tensor | None = None  # (batch,) long
+    targets: Mapping[str, Tensor] = field(default_factory=dict)  # by name (batch, length): for objectives
 
     def __len__(self) -> int:
         return len(self.passage.ids)
@@ -127,4 +157,17 @@ class Batch:
             None if self.query is None else self.query.to(device),
             None if self.candidates is None else self.candidates.to(device),
             None if self.labels is None else self.labels.to(device),
+            {name: values.to(device) for name, values in self.targets.items()},
+        )
+
+    def rows(self, which: Tensor) -> Batch:
+        """Some of the texts, in that order, without needless padding."""
+        passage = self.passage.rows(which)
+        width = passage.ids.shape[1]
+        return Batch(
+            passage,
+            None if self.query is None else self.query.rows(which),
+            None if self.candidates is None else self.candidates[which],
+            None if self.labels is None else self.labels[which],
+            {name: values[which, :width] for name, values in self.targets.items()},
         )

@@ -1,21 +1,22 @@
-"""Examples as padded tensors: `<s> words </s>`, texts of like length together.
+"""Examples as padded tensors, texts of like length together.
 
-`encode` looks every word up once; `Encoded.batches` can then be called for every epoch.
+`encode` looks every word up once, through a `TextEncoder`; `Encoded.batches` can then be called for every epoch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from heedful.data.vocabulary import END, PAD, START, Vocabulary
 from heedful.errors import Mistake
-from heedful.records import Batch, Example, Tokens, Words
+from heedful.records import Batch, Example, Part, Reserved, Tokens, Words
 
 Ints = NDArray[np.int64]
 CPU = torch.device("cpu")
@@ -24,19 +25,16 @@ POOL = 100  # batches that are sorted by length together when shuffled: long eno
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Texts:
-    """Ids of many texts, markers included, one after the other: text i is `flat[ends[i-1]:ends[i]]`."""
+    """Token ids of many texts, one after the other: text i is `flat[begins[i]:begins[i] + lengths[i]]`."""
 
     flat: Ints  # (all tokens,)
     lengths: Ints  # (texts,)
     begins: Ints  # (texts,)
-
-    @classmethod
-    def encode(cls, texts: Sequence[Words], vocabulary: Vocabulary) -> Texts:
-        flat: list[int] = []
-        for text in texts:
-            flat += (START, *vocabulary.ids(text), END)
-        lengths = np.array([len(text) + 2 for text in texts], dtype=np.int64)
-        return cls(np.array(flat, dtype=np.int64), lengths, np.cumsum(lengths) - lengths)
+    word: NDArray[np.bool_] | None = (
+        None  # (all tokens,) those of words; None: all but the first and the last
+    )
+    word_index: Ints | None = None  # (all tokens,) the word a token belongs to, -1: none; None: see `Tokens`
+    reserved: Reserved = field(default_factory=Reserved)
 
     def tokens(self, indices: Ints) -> Tokens:
         """The chosen texts, padded to the longest of them."""
@@ -44,9 +42,52 @@ class Texts:
         place = np.arange(lengths.max(initial=0))  # (length,)
         present = place < lengths[:, None]  # (batch, length)
         at = self.begins[indices][:, None] + place  # (batch, length) into `flat`
-        ids = np.where(present, self.flat.take(at, mode="clip"), PAD)  # (batch, length)
-        mask = (place > 0) & (place < lengths[:, None] - 1)  # (batch, length) neither marker
-        return Tokens(torch.from_numpy(ids), torch.from_numpy(present), torch.from_numpy(mask))
+        ids = np.where(present, self.flat.take(at, mode="clip"), self.reserved.pad)  # (batch, length)
+        if self.word is None:
+            mask = (place > 0) & (place < lengths[:, None] - 1)  # (batch, length) neither marker
+        else:
+            mask = present & self.word.take(at, mode="clip")
+        index = None
+        if self.word_index is not None:
+            index = torch.from_numpy(np.where(mask, self.word_index.take(at, mode="clip"), -1))
+        padded = [torch.from_numpy(part) for part in (ids, present, mask)]
+        return Tokens(padded[0], padded[1], padded[2], index, self.reserved)
+
+    def padded(self, positions: Sequence[Sequence[int]], indices: Ints) -> Tensor:
+        """Positions of words as (batch, length), True at the tokens of these words."""
+        tokens = self.tokens(indices)
+        word = (
+            tokens.mask.cumsum(1) - 1 if tokens.word_index is None else tokens.word_index
+        )  # (batch, length)
+        chosen = torch.zeros_like(tokens.mask)
+        for row, i in enumerate(indices.tolist()):
+            chosen[row] = tokens.mask[row] & torch.isin(
+                word[row], torch.tensor(positions[i], dtype=torch.long)
+            )
+        return chosen
+
+
+class TextEncoder(Protocol):
+    """From texts to what a network reads: it owns the tokenizer and every token id that is no word."""
+
+    @property
+    def reserved(self) -> Reserved: ...
+
+    def split(self, text: str) -> Words:
+        """A text as words, as a person sees them."""
+        ...
+
+    def encode(self, texts: Sequence[Words], part: Part) -> Texts:
+        """Ids of texts, markers and other special tokens included."""
+        ...
+
+    def pieces(self, words: Words, part: Part) -> Words:
+        """What stands at the tokens that are words: the words themselves, or the pieces they are split into."""
+        ...
+
+    def knows(self, words: Words) -> list[bool]:
+        """Which words are more to it than the unknown word."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,6 +99,7 @@ class Encoded:
     candidates: NDArray[np.bool_] | None  # (examples, classes)
     labels: Ints | None  # (examples,)
     device: torch.device = CPU  # where batches are made
+    evidence: tuple[tuple[int, ...], ...] | None = None  # (examples,) positions of words, where all have some
 
     def __len__(self) -> int:
         return len(self.passages.lengths)
@@ -75,51 +117,39 @@ class Encoded:
             query=None if self.queries is None else self.queries.tokens(chosen),
             candidates=None if self.candidates is None else torch.from_numpy(self.candidates[chosen]),
             labels=None if self.labels is None else torch.from_numpy(self.labels[chosen]),
+            targets={}
+            if self.evidence is None
+            else {"evidence": self.passages.padded(self.evidence, chosen)},
         ).to(self.device)
 
     def batches(
         self, batch_size: int, rng: np.random.Generator | None = None, token_budget: int | None = None
     ) -> Iterator[tuple[Ints, Batch]]:
-        """See `batches`."""
+        """Every example once, in batches of like length, each with the indices of its examples.
+
+        With `rng` both the batches and their order are shuffled; without it they come in order of length. With
+        `token_budget` a batch has at most that many tokens, padding included (or one example).
+        """
         for indices in cut(self.lengths, batch_size, rng, token_budget):
             yield indices, self.batch(indices)
 
 
 def encode(
-    examples: Sequence[Example], vocabulary: Vocabulary, n_labels: int, device: torch.device = CPU
+    examples: Sequence[Example], text: TextEncoder, n_labels: int, device: torch.device = CPU
 ) -> Encoded:
     """Look up the words of all examples, once; batches will be on `device`."""
     _check(examples, n_labels)
     queries = [example.query for example in examples if example.query is not None]
     labels = [example.label for example in examples if example.label is not None]
+    evidence = [example.evidence for example in examples if example.evidence is not None]
     return Encoded(
-        passages=Texts.encode([example.passage for example in examples], vocabulary),
-        queries=Texts.encode(queries, vocabulary) if queries else None,
+        passages=text.encode([example.passage for example in examples], "passage"),
+        queries=text.encode(queries, "query") if queries else None,
         candidates=_candidates(examples, n_labels),
         labels=np.array(labels, dtype=np.int64) if len(labels) == len(examples) else None,
         device=device,
+        evidence=tuple(evidence) if examples and len(evidence) == len(examples) else None,
     )
-
-
-def collate(examples: Sequence[Example], vocabulary: Vocabulary, n_labels: int) -> Batch:
-    """The examples as one batch, in their order. Labels are None if any example has none."""
-    return encode(examples, vocabulary, n_labels).batch(range(len(examples)))
-
-
-def batches(
-    examples: Sequence[Example],
-    vocabulary: Vocabulary,
-    n_labels: int,
-    batch_size: int,
-    rng: np.random.Generator | None = None,
-    token_budget: int | None = None,
-) -> Iterator[tuple[Ints, Batch]]:
-    """Every example once, in batches of like length, each with the indices of its examples.
-
-    With `rng` both the batches and their order are shuffled; without it they come in order of length.
-    With `token_budget` a batch has at most that many tokens, padding included (or one example).
-    """
-    return encode(examples, vocabulary, n_labels).batches(batch_size, rng, token_budget)
 
 
 def cut(

@@ -23,6 +23,7 @@ from torch.nn import functional as F
 
 from heedful.experiments.adversary_exact import Adversary, Floats
 from heedful.experiments.observe import Observed, tvd
+from heedful.experiments.pooled import PooledStates
 from heedful.measure.distance import jsd
 
 _CELLS = 1 << 16  # weights (texts x k x words) searched together: they stay in the cache
@@ -36,7 +37,7 @@ def initial(words: int, k: int, rng: np.random.Generator) -> Floats:
 
 
 def adam_adversaries(
-    seen: Observed, starts: list[Floats], epsilon: float, *, steps: int, rate: float, penalty: float
+    seen: PooledStates, starts: list[Floats], epsilon: float, *, steps: int, rate: float, penalty: float
 ) -> Tensor:
     """The k distributions that the search ends with for each text: (B, k, T). `starts` are of `initial`."""
     k, words = len(starts[0]), seen.alpha.shape[1]
@@ -52,7 +53,7 @@ def adam_adversaries(
     return torch.from_numpy(found)
 
 
-def _search(seen: Observed, v: Floats, epsilon: float, steps: int, rate: float, penalty: float) -> Floats:
+def _search(seen: PooledStates, v: Floats, epsilon: float, steps: int, rate: float, penalty: float) -> Floats:
     """Adam from the log weights v (B, k, T), which it changes. In numpy: small steps, little to share out."""
     states = seen.projected.numpy()  # (B, T, features)
     states_t = np.ascontiguousarray(states.transpose(0, 2, 1))
@@ -89,7 +90,7 @@ def _softmax(v: Floats) -> tuple[Floats, Floats]:
     return e / total, shifted - np.log(total)
 
 
-def _change_gradient(seen: Observed, contexts: Floats, y: Tensor, epsilon: float) -> Floats:
+def _change_gradient(seen: PooledStates, contexts: Floats, y: Tensor, epsilon: float) -> Floats:
     """d max(0, TVD - epsilon) / d contexts: (B, k, features)."""
     if seen.decoder.theta is None:
         asked = torch.from_numpy(contexts).requires_grad_(True)
@@ -114,7 +115,7 @@ def farthest_feasible(seen: Observed, alphas: Tensor, epsilon: float, bound: Flo
     with torch.no_grad():
         own = seen.alpha.unsqueeze(1)  # (B, 1, T)
         alphas = torch.cat([own, alphas], dim=1)
-        change = tvd(seen.decode(alphas), seen.y.unsqueeze(1)).numpy()  # (B, 1 + n)
+        change = seen.distance(seen.decode(alphas), seen.y.unsqueeze(1)).numpy()  # (B, 1 + n)
     change[:, 0] = 0.0  # the model's own
     tried = alphas.numpy()
     distance = jsd(tried, np.broadcast_to(own.numpy(), tried.shape))  # (B, 1 + n)

@@ -22,6 +22,7 @@ from heedful.experiments.adversary_adam import farthest_feasible
 from heedful.experiments.adversary_exact import LN2, Adversary, Floats, farthest_in_slab, joined, log_ratio
 from heedful.experiments.adversary_exact import phi as phi_array
 from heedful.experiments.observe import Observed, tvd
+from heedful.experiments.pooled import PooledStates
 
 _CELLS = 1 << 21  # numbers in the largest array of one step: 16 MB
 _LEAST = 16  # words paired: so many of the least attended ...
@@ -35,7 +36,7 @@ _ROUNDS = 100
 
 
 @torch.no_grad()
-def search_adversary(seen: Observed, epsilon: float, dense: Tensor | None = None) -> Adversary:
+def search_adversary(seen: PooledStates, epsilon: float, dense: Tensor | None = None) -> Adversary:
     """The farthest feasible distribution found. `dense` (B, n, T): starts from elsewhere (Adam)."""
     sizes = max(seen.projected.shape[-1], seen.y.shape[-1]) * min(_LEAST * _NEAR, seen.alpha.shape[1] ** 2)
     at_once = max(1, _CELLS // max(1, sizes))
@@ -43,7 +44,7 @@ def search_adversary(seen: Observed, epsilon: float, dense: Tensor | None = None
     return joined([_search(seen[at], epsilon, None if dense is None else dense[at]) for at in rows])
 
 
-def _search(seen: Observed, epsilon: float, dense: Tensor | None) -> Adversary:
+def _search(seen: PooledStates, epsilon: float, dense: Tensor | None) -> Adversary:
     bound = upper_bound(seen, epsilon)
     if seen.alpha.shape[1] == 0:
         return farthest_feasible(seen, seen.alpha.unsqueeze(1), epsilon, bound)
@@ -55,7 +56,7 @@ def _search(seen: Observed, epsilon: float, dense: Tensor | None) -> Adversary:
     return farthest_feasible(seen, torch.stack([best, *moved], dim=1), epsilon, bound)
 
 
-def upper_bound(seen: Observed, epsilon: float) -> Floats:
+def upper_bound(seen: PooledStates, epsilon: float) -> Floats:
     """No feasible distribution is farther from the model's attention: (B,)."""
     bound = ceiling(seen)
     theta = seen.decoder.theta
@@ -83,20 +84,20 @@ def ceiling(seen: Observed) -> Floats:
     return np.where(some, np.maximum(LN2 - phi_array(np.where(some, least, 0.0), 1.0), 0.0), 0.0)
 
 
-def one_hots(seen: Observed, epsilon: float) -> Tensor:
+def one_hots(seen: PooledStates, epsilon: float) -> Tensor:
     """The feasible one-hot on the least attended word: (B, 1, T); where there is none, another one."""
     feasible = one_hot_change(seen) <= epsilon  # (B, T)
     chosen = torch.where(feasible, seen.alpha, torch.inf).argmin(1, keepdim=True)  # (B, 1)
     return torch.zeros_like(seen.alpha).scatter_(1, chosen, 1.0).unsqueeze(1)
 
 
-def one_hot_change(seen: Observed) -> Tensor:
+def one_hot_change(seen: PooledStates) -> Tensor:
     """TVD of the output when one word has all the weight: (B, T), infinite for padding."""
     change = tvd(seen.readout(seen.projected), seen.y.unsqueeze(1))
     return torch.where(seen.real, change, torch.inf)
 
 
-def pairs(seen: Observed, epsilon: float) -> Tensor:
+def pairs(seen: PooledStates, epsilon: float) -> Tensor:
     """Distributions on two words, refined to where the constraint binds: (B, n, T)."""
     first = _lowest(torch.where(seen.real, seen.alpha, torch.inf), _LEAST)  # (B, A)
     second = _lowest(one_hot_change(seen), _NEAR)  # (B, C)
@@ -120,7 +121,7 @@ def pairs(seen: Observed, epsilon: float) -> Tensor:
 class _Line:
     """w e_t + (1 - w) e_u for words t and u (B, P) of each text."""
 
-    def __init__(self, seen: Observed, t: Tensor, u: Tensor) -> None:
+    def __init__(self, seen: PooledStates, t: Tensor, u: Tensor) -> None:
         self.seen, self.t, self.u = seen, t, u
         rows = torch.arange(len(t)).unsqueeze(1)
         self.from_t, self.from_u = seen.projected[rows, t], seen.projected[rows, u]  # (B, P, features)
@@ -163,7 +164,7 @@ def _boundary(line: _Line, inside: Tensor, end: float, epsilon: float) -> Tensor
     return inside
 
 
-def move_weight(seen: Observed, p: Tensor, epsilon: float) -> Tensor:
+def move_weight(seen: PooledStates, p: Tensor, epsilon: float) -> Tensor:
     """From feasible distributions p (B, T): move weight from word to word while JSD grows. (B, T)
 
     JSD is convex along a move, so a move goes as far as it may. Of all moves from the words that cost most,

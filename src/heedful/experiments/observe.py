@@ -1,16 +1,17 @@
 """What a model does with a batch, kept for asking it again under other attention weights.
 
-Only real words are kept, moved to the front, and their states are projected on the decoder at once:
-decode(h, alpha) = readout(sum_t alpha_t project(h_t)) (see `Decoder`), so a question about another alpha
-costs a product with (words, outputs) instead of (words, hidden). All in float64: what is compared with an
-epsilon should not be decided by rounding.
+`Observed` is the question itself: the model's own attention over the real words of each text, and `decode`, what it
+would say under other weights. `EditedAttention` asks any model whose attention can be edited, one forward pass for
+each question. Where one vector of weights pools the states of the words, `PooledStates` (pooled.py) has the answer
+in one matrix product; it is registered in `observer`, and agrees. All in float64: what is compared with an epsilon
+should not be decided by rounding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from copy import deepcopy
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import torch
@@ -18,8 +19,23 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.experiments.experiment import Chunk, Floats, Ints
-from heedful.models.classifier import AttentiveClassifier, Decoder, Output, probabilities
+from heedful.explainers.attention_weights import Row, attention_row
+from heedful.models.link import Link
+from heedful.models.network import Attends, Network, require
 from heedful.records import Batch
+
+Observer = Callable[[Ints, Batch], "Observed"]
+T = TypeVar("T")
+DECODED = 2**12  # tokens of one forward pass under other weights
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Which attention is meant, where a model has several: a layer, some of its heads, and who attends."""
+
+    layer: int = -1
+    heads: tuple[int, ...] | None = None  # None: all of the layer
+    row: Row = "first"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,13 +43,11 @@ class Observed:
     """A batch of B texts of at most T words: real words first, zeros after them."""
 
     examples: Ints  # (B,)
-    decoder: Decoder  # float64
-    projected: Tensor  # (B, T, outputs or features)
+    link: Link
     alpha: Tensor  # (B, T) the model's attention, sums to 1 over the real words
     real: Tensor  # (B, T) bool
-    query: Tensor | None  # (B, hidden)
-    candidates: Tensor | None  # (B, labels) bool
     predicted: Ints  # (B,)
+    has_query: bool
 
     @property
     def n_words(self) -> Ints:
@@ -47,11 +61,15 @@ class Observed:
 
     def decode(self, alphas: Tensor) -> Tensor:
         """Attentions (B, n, T) -> probabilities (B, n, labels)."""
-        return self.readout(alphas @ self.projected)
+        raise NotImplementedError
 
-    def readout(self, contexts: Tensor) -> Tensor:
-        """Projected context vectors (B, n, outputs or features) -> probabilities (B, n, labels)."""
-        return probabilities(self.decoder.readout(contexts, self.query, self.candidates))
+    def permute(self, places: Tensor) -> Tensor:
+        """Weights that change places: word t gets that of word places[.., t]. (B, n, T) -> (B, n, labels)."""
+        return self.decode(self.alpha.unsqueeze(1).expand(places.shape).gather(2, places))
+
+    def distance(self, p: Tensor, q: Tensor) -> Tensor:
+        """How far two outputs are apart (TVD where they are distributions): (..., labels) -> (...)."""
+        return self.link.distance(p, q)
 
     def rows(self) -> Chunk:
         """The columns that every experiment has. Of a text without words the attention is undefined (nan)."""
@@ -64,25 +82,16 @@ class Observed:
             "n_words": n_words,
         }
 
-    def __getitem__(self, rows: slice) -> Observed:
-        """Some of the texts."""
-        return Observed(
-            self.examples[rows],
-            self.decoder,
-            self.projected[rows],
-            self.alpha[rows],
-            self.real[rows],
-            None if self.query is None else self.query[rows],
-            None if self.candidates is None else self.candidates[rows],
-            self.predicted[rows],
-        )
+    def __getitem__(self, rows: slice) -> Self:
+        """Some of the texts: whatever has a row for each text."""
+        n = len(self.examples)
 
-    def shortened(self) -> Observed:
-        """Without the columns that are padding in every text."""
-        width = int(self.n_words.max(initial=0))
-        return replace(
-            self, projected=self.projected[:, :width], alpha=self.alpha[:, :width], real=self.real[:, :width]
-        )
+        def some(value: Any) -> Any:
+            if isinstance(value, Batch):
+                return value.rows(torch.arange(n, device=value.passage.ids.device)[rows])
+            return value[rows] if isinstance(value, Tensor | np.ndarray) and len(value) == n else value
+
+        return replace(self, **{one.name: some(getattr(self, one.name)) for one in fields(self)})
 
     def words(self, values: Tensor | NDArray[np.float64]) -> list[Floats]:
         """(B, T) values as one array for each text, without padding."""
@@ -90,36 +99,122 @@ class Observed:
         return [row[:n].copy() for row, n in zip(plain, self.n_words, strict=True)]
 
 
-@torch.no_grad()
-def read(model: AttentiveClassifier, batch: Batch) -> Output:
-    """What the model says of a batch, and with which attention."""
-    return model(batch)
+@dataclass(frozen=True, slots=True, eq=False)
+class EditedAttention(Observed):
+    """The general way: the network reads the text again under each of the weights.
+
+    What the chosen heads give to words is shared out anew as `alphas` says; what they give to markers and other
+    special tokens stays theirs. A permutation moves the weights of every row that attends, each row's own.
+    """
+
+    network: Network = field(kw_only=True)
+    batch: Batch = field(kw_only=True)
+    view: View = field(kw_only=True)
+    front: Tensor = field(kw_only=True)  # (B, T) the position of each word
+
+    def decode(self, alphas: Tensor) -> Tensor:
+        def shared(weights: Tensor, alpha: Tensor, at: Tensor) -> Tensor:
+            """weights (n, heads, to, from), alpha and at (n, T)."""
+            words = at[:, None, None].expand(*weights.shape[:3], -1)  # (n, heads, to, T)
+            given = weights.gather(-1, words).sum(-1, keepdim=True)  # (n, heads, to, 1): to words, in all
+            return weights.scatter(-1, words, (alpha.to(weights)[:, None, None] * given))
+
+        return self._ask(alphas, shared)
+
+    def permute(self, places: Tensor) -> Tensor:
+        def moved(weights: Tensor, place: Tensor, at: Tensor) -> Tensor:
+            words = at[:, None, None].expand(*weights.shape[:3], -1)
+            sources = at.gather(1, place)[:, None, None].expand_as(words)
+            return weights.scatter(-1, words, weights.gather(-1, sources))
+
+        return self._ask(places, moved)
+
+    def _ask(self, questions: Tensor, change: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Tensor:
+        """One forward pass for each question (B, n, T) about a text, a budget of tokens at a time."""
+        B, n, _ = questions.shape
+        flat = questions.flatten(0, 1)  # (B n, T)
+        text = torch.arange(B).repeat_interleave(n)
+        at_once = max(1, DECODED // max(1, self.batch.passage.ids.shape[1]))
+        answers = []
+        for begin in range(0, B * n, at_once):
+            some = slice(begin, begin + at_once)
+            answers.append(self._forward(flat[some], text[some], change))
+        return torch.cat(answers).view(B, n, -1) if answers else questions.new_zeros(B, n, 0)
+
+    @torch.no_grad()
+    def _forward(
+        self, asked: Tensor, text: Tensor, change: Callable[[Tensor, Tensor, Tensor], Tensor]
+    ) -> Tensor:
+        device, real = self.network.device, self.real[text]
+        at, asked = self.front[text].to(device), asked.to(device)
+
+        def edit(layer: int, weights: Tensor) -> Tensor:
+            if layer != self.layer:
+                return weights
+            # padding of `front` points at a position that is no word of the text: leave that as it is
+            edited = weights.clone()
+            heads = list(range(weights.shape[1])) if self.view.heads is None else list(self.view.heads)
+            for n in torch.unique(real.sum(1)).tolist():  # texts with so many words, together
+                rows = (real.sum(1) == n).nonzero().squeeze(1).to(device)
+                if n:
+                    part = weights[rows][:, heads]
+                    part = change(part, asked[rows, :n], at[rows, :n])
+                    edited[rows[:, None], torch.tensor(heads, device=device)] = part
+            return edited
+
+        output = self.network(self.batch.rows(text.to(device)), edit=edit)
+        return output.probabilities.double().cpu()
+
+    @property
+    def layer(self) -> int:
+        layers = int(getattr(self.network, "n_layers", 1))
+        return self.view.layer % layers
 
 
-def observer(model: AttentiveClassifier) -> Callable[[Ints, Batch], Observed]:
-    """A function (examples, batch) -> Observed; the decoder is copied to float64 once."""
-    decoder = deepcopy(model.decoder).double().cpu().requires_grad_(False)
+def real_words_first(mask: Tensor) -> tuple[Tensor, Tensor]:
+    """(positions (B, T) of the words, and after them of others; real (B, T))."""
+    width = int(mask.sum(1).max()) if mask.numel() else 0
+    front = (~mask).to(torch.uint8).argsort(dim=1, stable=True)[:, :width]  # (B, T) real words first
+    return front, mask.gather(1, front)
+
+
+def to_front(values: Tensor, front: Tensor, real: Tensor) -> Tensor:
+    """The weights of real words, normalised to sum 1, in float64: (B, length) -> (B, T)."""
+    alpha = values.double().gather(1, front) * real
+    total = alpha.sum(1, keepdim=True)
+    return (alpha / torch.where(total > 0, total, 1.0)).cpu()  # float32 weights sum to 1 only nearly
+
+
+def observer(network: Network, view: View | None = None, general: bool = False) -> Observer:
+    """A function (examples, batch) -> Observed, by the way that costs this network least.
+
+    `general`: ask the network itself about each attention, even where its structure has the answer.
+    """
+    from heedful.experiments.pooled import PooledStates
+
+    if not general and "pools_by_attention" in network.can:
+        return PooledStates.observer(network)
+    require({"attends", "edits_attention"}, network.can, "asking under other attention weights")
+    chosen = view or View()
 
     @torch.no_grad()
     def observe(examples: Ints, batch: Batch) -> Observed:
-        output = read(model, batch)
-        mask = batch.passage.mask
-        width = int(mask.sum(1).max()) if mask.numel() else 0
-        front = (~mask).to(torch.uint8).argsort(dim=1, stable=True)[:, :width]  # (B, T) real words first
-        real = mask.gather(1, front)
-        alpha = output.alpha.double().gather(1, front) * real
-        projected = decoder.project(output.h.cpu().double())  # (B, length, outputs or features)
-        spread = front.unsqueeze(-1).expand(-1, -1, projected.shape[-1]).cpu()
-        total = alpha.sum(1, keepdim=True)
-        return Observed(
+        attends: Attends = network  # type: ignore[assignment]
+        weights = attends.attentions(batch)  # (B, layers, heads, to, from)
+        heads: Sequence[int] | None = chosen.heads
+        row = attention_row(weights, batch.passage.present, chosen.layer, heads, chosen.row)  # (B, length)
+        front, real = real_words_first(batch.passage.mask)
+        return EditedAttention(
             examples=np.asarray(examples, dtype=np.int64),
-            decoder=decoder,
-            projected=projected.gather(1, spread) * real.cpu().unsqueeze(-1),
-            alpha=(alpha / torch.where(total > 0, total, 1.0)).cpu(),  # float32 weights sum to 1 only nearly
+            link=network.link,
+            alpha=to_front(row, front, real),
             real=real.cpu(),
-            query=None if output.query is None else output.query.double().cpu(),
-            candidates=None if batch.candidates is None else batch.candidates.cpu(),
-            predicted=output.predicted.cpu().numpy(),
+            predicted=network(batch).predicted.cpu().numpy(),
+            has_query=network.has_query,
+            network=network,
+            batch=batch,
+            view=chosen,
+            front=front.cpu(),
         )
 
     return observe

@@ -2,19 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Literal
+
 import torch
 from torch import Tensor
 
+from heedful.errors import Mistake, one_of
 from heedful.explainers.explainer import Explainer, Scores
-from heedful.models import AttentiveClassifier
+from heedful.models.classifier import AttentiveOutput
+from heedful.models.network import Attends, Output
 from heedful.records import Batch
 
-
-def attention(model: AttentiveClassifier, batch: Batch, target: Tensor) -> Scores:
-    """alpha_t, the same for every target (Bastings & Filippova 2020, equation 1). A query gets no scores."""
-    with torch.no_grad():
-        output = model(batch)
-    return Scores(passage=output.alpha, forward_passes=len(batch))
+Row = Literal["first", "last", "mean"]
 
 
-ATTENTION = Explainer("attention", "attention", False, "1 forward", attention)
+def attention(
+    model: Attends,
+    batch: Batch,
+    target: Tensor,
+    *,
+    layer: int = -1,
+    heads: int | Sequence[int] | None = None,
+    row: Row = "first",
+    output: Output | None = None,
+) -> Scores:
+    """alpha_t, the same for every target (Bastings & Filippova 2020, equation 1). A query gets no scores.
+
+    Where there are several: the mean over `heads` (None: all) of one `layer` (-1: the last), seen from one position
+    (`row`: the first, where classifiers have [CLS]; the last, where decoders read; or the mean over all).
+    output: what the model says of the batch, where that is known already and holds its attention.
+    """
+    if isinstance(output, AttentiveOutput):
+        weights = output.alpha[:, None, None, None]
+    else:
+        with torch.no_grad():
+            weights = model.attentions(batch)  # (batch, layers, heads, to, from)
+    scores = attention_row(weights, batch.passage.present, layer, heads, row)
+    return Scores(passage=scores * batch.passage.mask, forward_passes=len(batch))
+
+
+def attention_row(
+    weights: Tensor, present: Tensor, layer: int, heads: int | Sequence[int] | None, row: Row
+) -> Tensor:
+    """One distribution for each text, (batch, from), out of (batch, layers, heads, to, from)."""
+    layers, n_heads, to = weights.shape[1:4]
+    if not -layers <= layer < layers:
+        raise Mistake(f"layer {layer}: this model has {layers} layers of attention, 0 to {layers - 1}.")
+    chosen = list(range(n_heads)) if heads is None else [heads] if isinstance(heads, int) else list(heads)
+    if not chosen or not all(0 <= head < n_heads for head in chosen):
+        raise Mistake(f"heads {chosen}: this model has {n_heads} heads in each layer, 0 to {n_heads - 1}.")
+    one = (
+        weights[:, layer, chosen].mean(1) if len(chosen) > 1 else weights[:, layer, chosen[0]]
+    )  # (batch, to, from)
+    if row not in ("first", "last", "mean"):
+        raise one_of("row", row, ["first", "last", "mean"])
+    if to == 1 or row == "first":
+        return one[:, 0]
+    if row == "last":
+        last = present.sum(1) - 1  # (batch,)
+        return one[torch.arange(len(one), device=one.device), last]
+    there = present[:, :to].to(one.dtype).unsqueeze(-1)  # (batch, to, 1)
+    return (one * there).sum(1) / there.sum(1).clamp(min=1)
+
+
+ATTENTION = Explainer("attention", "attention", False, "1 forward", attention, needs=frozenset({"attends"}))

@@ -10,11 +10,11 @@ from torch import Tensor
 
 from heedful.errors import Mistake
 from heedful.explainers.explainer import Explainer, Scores
-from heedful.models.classifier import AttentiveClassifier
+from heedful.models.network import Network
 from heedful.records import Batch, Tokens
 
 
-def random(model: AttentiveClassifier, batch: Batch, target: Tensor, *, seed: int = 0) -> Scores:
+def random(model: Network, batch: Batch, target: Tensor, *, seed: int = 0) -> Scores:
     """Uniform in [0, 1) for each word, drawn for each text from `seed` and the text itself."""
     rngs = [text_rng(batch, row, seed) for row in range(len(batch))]
 
@@ -22,17 +22,17 @@ def random(model: AttentiveClassifier, batch: Batch, target: Tensor, *, seed: in
         scores = np.zeros(tuple(tokens.ids.shape))
         for row, mask in enumerate(tokens.mask.cpu().numpy()):
             scores[row, mask] = rngs[row].random(mask.sum())
-        return torch.from_numpy(scores).to(model.embedding.weight)
+        return torch.from_numpy(scores).to(device=model.device, dtype=model.dtype)
 
     passage = drawn(batch.passage)
     return Scores(passage=passage, query=None if batch.query is None else drawn(batch.query))
 
 
-def uniform(model: AttentiveClassifier, batch: Batch, target: Tensor) -> Scores:
+def uniform(model: Network, batch: Batch, target: Tensor) -> Scores:
     """1 / n for each of the n words of a text."""
 
     def even(tokens: Tokens) -> Tensor:
-        words = tokens.mask.to(model.embedding.weight)  # (batch, length)
+        words = tokens.mask.to(device=model.device, dtype=model.dtype)  # (batch, length)
         return words / words.sum(1, keepdim=True).clamp(min=1)
 
     return Scores(passage=even(batch.passage), query=None if batch.query is None else even(batch.query))

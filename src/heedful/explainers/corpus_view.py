@@ -20,12 +20,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heedful.data.vocabulary import UNK
 from heedful.errors import Mistake, one_of
 from heedful.explainers.edits import Operator
 from heedful.explainers.one_word import change_each_word
 from heedful.explainers.perturb import evaluating
-from heedful.models.classifier import AttentiveClassifier, Output
+from heedful.models.link import Link
+from heedful.models.network import Differentiable
 from heedful.records import Batch
 
 Label = Literal["true", "predicted"]
@@ -51,17 +51,17 @@ class DimensionImportance:
 
 
 def word_importance(
-    model: AttentiveClassifier,
+    model: Differentiable,
     batches: Iterable[Batch],
     *,
     operator: Operator = "delete",
-    token: int = UNK,
+    token: int | None = None,
     label: Label = "true",
     tolerance: float = 0.0,
     internal_batch_size: int | None = None,
 ) -> WordImportance:
     """The mean effect of erasing one occurrence of each word of the passages, by word id."""
-    n_words = model.embedding.num_embeddings
+    n_words = model.n_words
     count = np.zeros(n_words, dtype=np.int64)
     relative, difference = np.zeros(n_words), np.zeros(n_words)
     for batch in batches:
@@ -73,9 +73,11 @@ def word_importance(
             tolerance=tolerance,
             internal_batch_size=internal_batch_size,
         )
-        c = _labels(batch, asked.original, label)  # (batch,)
-        S = surprise(asked.original, c).unsqueeze(1)  # (batch, 1)
-        without = surprise(asked.changed, c.unsqueeze(1).expand(asked.changed.shape[:2]))  # (batch, length)
+        c = _labels(model.link, batch, asked.original, label)  # (batch,)
+        S = surprise(model.link, asked.original, c).unsqueeze(1)  # (batch, 1)
+        without = surprise(
+            model.link, asked.changed, c.unsqueeze(1).expand(asked.changed.shape[:2])
+        )  # (batch, length)
         mask = batch.passage.mask
         ids = batch.passage.ids[mask].cpu().numpy()
         change = without - S  # (batch, length)
@@ -87,19 +89,22 @@ def word_importance(
 
 
 def dimension_importance(
-    model: AttentiveClassifier, batches: Iterable[Batch], *, label: Label = "true"
+    model: Differentiable, batches: Iterable[Batch], *, label: Label = "true"
 ) -> DimensionImportance:
     """The mean effect of setting dimension d of all word embeddings to 0, for every d."""
-    dim = model.embedding.embedding_dim
-    count, relative, difference = 0, np.zeros(dim), np.zeros(dim)
+    count, relative, difference = 0, np.zeros(0), np.zeros(0)
     with evaluating(model), torch.no_grad():
         for batch in batches:
+            x = model.embed(batch.passage)  # (batch, length, dim)
+            x_query = None if batch.query is None or not model.has_query else model.embed(batch.query)
+            if count == 0:
+                relative, difference = np.zeros(x.shape[-1]), np.zeros(x.shape[-1])
             out = model(batch)
-            c = _labels(batch, out.logits, label)
-            S = surprise(out.logits, c)  # (batch,)
+            c = _labels(model.link, batch, out.logits, label)
+            S = surprise(model.link, out.logits, c)  # (batch,)
             count += len(batch)
-            for d in range(dim):
-                change = surprise(_without(model, batch, out, d), c) - S
+            for d in range(x.shape[-1]):
+                change = surprise(model.link, _without(model, batch, x, x_query, d), c) - S
                 difference[d] += float(change.sum())
                 relative[d] += float((change / S).sum())
     if count == 0:
@@ -107,34 +112,28 @@ def dimension_importance(
     return DimensionImportance(count, relative / count, difference / count)
 
 
-def surprise(logits: Tensor, label: Tensor) -> Tensor:
+def surprise(link: Link, logits: Tensor, label: Tensor) -> Tensor:
     """S = -log P(label), in float64: logits (..., outputs), label (...) -> (...).
 
     At least the smallest positive number, so that (S' - S) / S is defined where P is 1.
     """
-    z = logits.double()
-    if z.shape[-1] == 1:
-        z = torch.cat([torch.zeros_like(z), z], dim=-1)  # the two labels of one logit
-    S = -z.log_softmax(-1).gather(-1, label.unsqueeze(-1)).squeeze(-1)
+    S = -link.log_probabilities(logits.double()).gather(-1, label.unsqueeze(-1)).squeeze(-1)
     return S.clamp(min=torch.finfo(torch.float64).eps)
 
 
-def _without(model: AttentiveClassifier, batch: Batch, out: Output, d: int) -> Tensor:
+def _without(model: Differentiable, batch: Batch, x: Tensor, x_query: Tensor | None, d: int) -> Tensor:
     """The logits with dimension d of every embedding at 0, of passage and query."""
-    x = out.x.clone()
-    x[..., d] = 0
-    x_query = None
-    if out.x_query is not None:
-        x_query = out.x_query.clone()
-        x_query[..., d] = 0
-    return model(batch, x=x, x_query=x_query).logits
+    given = {name: part.clone() for name, part in (("x", x), ("x_query", x_query)) if part is not None}
+    for part in given.values():
+        part[..., d] = 0
+    return model(batch, **given).logits
 
 
-def _labels(batch: Batch, logits: Tensor, label: Label) -> Tensor:
+def _labels(link: Link, batch: Batch, logits: Tensor, label: Label) -> Tensor:
     if label not in ("true", "predicted"):
         raise one_of("label", label, ["true", "predicted"])
     if label == "predicted":
-        return (logits.squeeze(-1) > 0).long() if logits.shape[-1] == 1 else logits.argmax(-1)
+        return link.predicted(logits)
     if batch.labels is None:
         raise Mistake("these texts have no labels: ask for label='predicted'.")
     return batch.labels

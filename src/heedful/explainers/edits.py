@@ -5,7 +5,7 @@ Edits are made on token ids, never on decoded text. Markers always stay.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heedful.data.vocabulary import PAD, UNK
+from heedful.errors import Mistake
 from heedful.records import Tokens
 
 Operator = Literal["delete", "replace", "zero"]
@@ -33,9 +33,13 @@ class Edits:
 
     @classmethod
     def each_word(cls, tokens: Tokens) -> Edits:
-        """Every word of every text by itself, in the order of `tokens.mask.nonzero()`."""
+        """Every word of every text by itself, with all its pieces, in the order of its first token."""
         rows, positions = tokens.mask.cpu().numpy().nonzero()
-        return cls(rows, np.arange(len(rows) + 1), positions)
+        if tokens.word_index is None:
+            return cls(rows, np.arange(len(rows) + 1), positions)
+        words = tokens.word_index.cpu().numpy()[rows, positions]
+        first = np.flatnonzero((np.diff(rows, prepend=-1) != 0) | (np.diff(words, prepend=-1) != 0))
+        return cls(rows[first], np.append(first, len(rows)), positions)
 
     @classmethod
     def keeping(cls, tokens: Tokens, rows: Ints, keep: NDArray[np.bool_]) -> Edits:
@@ -64,27 +68,41 @@ class Edited:
     zero: Tensor | None  # (n, length) bool
 
 
-def edit(tokens: Tokens, edits: Edits, which: Ints, operator: Operator, token: int = UNK) -> Edited:
-    """The edited texts `which`, cut to the longest of them."""
+def edit(tokens: Tokens, edits: Edits, which: Ints, operator: Operator, token: int | None = None) -> Edited:
+    """The edited texts `which`, cut to the longest of them; `token` None is the one that hides a word."""
     device = tokens.ids.device
     rows = torch.from_numpy(edits.rows[which]).to(device)
     changed = torch.from_numpy(edits.changed(which, tokens.ids.shape[1])).to(device)  # (n, length)
-    ids, present, mask = tokens.ids[rows], tokens.present[rows], tokens.mask[rows]  # (n, length) each
     if operator == "delete":
-        return Edited(rows, _without(ids, present & ~changed, mask), None)
-    longest = max(1, int(present.sum(1).max()))
-    ids, present, mask, changed = (each[:, :longest] for each in (ids, present, mask, changed))
-    if operator == "replace":
-        return Edited(rows, Tokens(ids.masked_fill(changed, token), present, mask), None)
-    return Edited(rows, Tokens(ids, present, mask), changed)
+        return Edited(rows, _without(tokens.rows(rows, tokens.ids.shape[1]), changed), None)
+    some = tokens.rows(rows)  # (n, length)
+    changed = changed[:, : some.ids.shape[1]]
+    if operator == "zero":
+        return Edited(rows, some, changed)
+    return Edited(rows, replace(some, ids=some.ids.masked_fill(changed, hiding(tokens, token))), None)
 
 
-def _without(ids: Tensor, stay: Tensor, mask: Tensor) -> Tokens:
+def hiding(tokens: Tokens, token: int | None) -> int:
+    """The id that words are replaced by: the one given, else the mask, else the unknown word."""
+    found = tokens.reserved.replacement if token is None else token
+    if found is None:
+        raise Mistake("this model has neither a mask nor an unknown word to replace words by: give token=ID.")
+    return found
+
+
+def _without(tokens: Tokens, gone: Tensor) -> Tokens:
     """Only the tokens that stay, moved together. Those that go are written to one last column, then cut."""
-    n, length = ids.shape
+    n, length = tokens.ids.shape
+    stay = tokens.present & ~gone  # (n, length)
     lengths = stay.sum(1, keepdim=True)  # (n, 1)
     longest = max(1, int(lengths.max()))
     to = torch.where(stay, stay.cumsum(1) - 1, length)  # (n, length) the new place of each token
-    moved = ids.new_full((n, length + 1), PAD).scatter_(1, to, ids)[:, :longest]
-    words = mask.new_zeros(n, length + 1).scatter_(1, to, mask)[:, :longest]
-    return Tokens(moved, torch.arange(longest, device=ids.device) < lengths, words)
+
+    def moved(values: Tensor, empty: int) -> Tensor:
+        return values.new_full((n, length + 1), empty).scatter_(1, to, values)[:, :longest]
+
+    index = None if tokens.word_index is None else moved(tokens.word_index, -1)
+    present = torch.arange(longest, device=gone.device) < lengths
+    return Tokens(
+        moved(tokens.ids, tokens.reserved.pad), present, moved(tokens.mask, 0), index, tokens.reserved
+    )

@@ -7,11 +7,16 @@ marginal effect of the input that is there) is part of the type: Bastings & Fili
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
+from numpy.typing import NDArray
 from torch import Tensor
 
+from heedful.errors import Mistake
+from heedful.models.network import require
 from heedful.records import MethodKind
 
 
@@ -28,8 +33,9 @@ class Scores:
     query: Tensor | None = None  # (batch, query length)
     gap: Tensor | None = None  # (batch,)
     scale: Tensor | None = None  # (batch,)
-    forward_passes: int = 0  # texts sent through the model, and back
-    backward_passes: int = 0
+    forward_passes: int | Tensor = 0  # texts sent through the model for the batch, or (batch,) for each text
+    backward_passes: int | Tensor = 0
+    special: Tensor | None = None  # (batch,) sum of the scores of special tokens, which are no words
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +51,10 @@ class Axiom:
 class Explainer:
     """A method by name, with what it declares.
 
-    `run(model, batch, target, **options) -> Scores`: target (batch,) holds a label for each text;
+    `run(network, batch, target, **options) -> Scores`: target (batch,) holds a label for each text;
     options are keyword arguments with defaults, named as in Captum where Captum has them.
+    A method that is trained has `fit(network, batches, rng) -> state`, arrays by name, done once for a model and
+    kept with its run; `run` is then given it as `state`.
     """
 
     name: str
@@ -56,9 +64,33 @@ class Explainer:
     run: Callable[..., Scores]
     removal: str | None = None  # what "absent" means to it
     axiom: Axiom | None = None
+    needs: frozenset[str] = frozenset({"predicts"})  # what a model must be able to do (models/network.py)
+    fit: Callable[..., Mapping[str, NDArray[Any]]] | None = None
+    version: str = "1"  # of `fit`: changes whenever it would learn something else
+
+    def with_state(self, state: Mapping[str, NDArray[Any]] | None) -> Explainer:
+        """The explainer that knows what was learnt; itself, where it does not learn."""
+        if self.fit is None:
+            return self
+        if state is None:
+            raise Mistake(
+                f"{self.name} learns from training texts: give the run folder of the model, not a loaded model."
+            )
+        return replace(self, fit=None, run=partial(self.run, state=state))
+
+    @property
+    def keywords(self) -> frozenset[str]:
+        """The keyword arguments that `run` takes; those that a `partial` has fixed are none."""
+        parameters = inspect.signature(self.run).parameters.values()
+        fixed = self.run.keywords if isinstance(self.run, partial) else {}
+        named = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.default is not p.empty}
+        return frozenset(named - set(fixed))
 
     @property
     def options(self) -> frozenset[str]:
-        """The names of the keyword arguments that `run` takes."""
-        parameters = inspect.signature(self.run).parameters.values()
-        return frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.default is not p.empty)
+        """Those that a person can choose; the others are given by whoever runs the method."""
+        return self.keywords - {"state", "output", "progress"}
+
+    def check(self, can: frozenset[str], model: str = "this model") -> None:
+        """Refuse by name a model that lacks what the method needs."""
+        require(self.needs, can, self.name, model)

@@ -5,15 +5,17 @@ Everything here starts at the embeddings x: nothing is accumulated on parameters
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, Literal, TypedDict
 
+import torch
 from torch import Tensor
 
 from heedful.errors import Mistake, one_of
 from heedful.explainers.explainer import Explainer, Scores
-from heedful.explainers.path_gradient import PathGradient, start
-from heedful.models import AttentiveClassifier
-from heedful.models.classifier import Of
+from heedful.explainers.path_gradient import PathGradient, gradients_of
+from heedful.models.link import Of
+from heedful.models.network import Differentiable, Network, require
 from heedful.records import Batch
 
 Parts = Literal["passage", "query", "both"]
@@ -33,7 +35,7 @@ the gradient: |sum_d dp/dx_d x_d|, the computation graph cut at the attention mo
 
 
 def gradient(
-    model: AttentiveClassifier,
+    model: Differentiable,
     batch: Batch,
     target: Tensor,
     *,
@@ -48,13 +50,15 @@ def gradient(
     """
     asked = explained_parts(model, parts, of)
     gradients, end = _at_input(model, batch, target, of, asked, hold_attention)
-    slopes = zip(gradients.paths, gradients.slopes(end), strict=True)
-    norms = [line.at_embeddings(slope).square().sum(-1).sqrt() for line, slope in slopes]
-    return _scores(batch, asked, norms)
+    norms = [
+        None if path is None or slope is None else path.at_embeddings(slope).square().sum(-1).sqrt()
+        for path, slope in zip(gradients.paths, gradients.slopes(end), strict=True)
+    ]
+    return _scores(batch, norms)
 
 
 def gradient_x_input(
-    model: AttentiveClassifier,
+    model: Differentiable,
     batch: Batch,
     target: Tensor,
     *,
@@ -70,11 +74,13 @@ def gradient_x_input(
     asked = explained_parts(model, parts, of)
     gradients, end = _at_input(model, batch, target, of, asked, hold_attention)
     products = gradients.integrate(end, end, room=1)
-    return _scores(batch, asked, [product.abs() for product in products] if absolute else products)
+    if absolute:
+        products = [None if product is None else product.abs() for product in products]
+    return _scores(batch, products)
 
 
 def _at_input(
-    model: AttentiveClassifier,
+    model: Differentiable,
     batch: Batch,
     target: Tensor,
     of: Of,
@@ -82,23 +88,28 @@ def _at_input(
     hold_attention: bool,
 ) -> tuple[PathGradient, Tensor]:
     """The way from zero to x, and its last point: a step along it is there d f_c / d x . x."""
-    zero = model.embedding.weight.new_zeros(())
+    if hold_attention:
+        require({"edits_attention"}, model.can, "hold_attention")
+    zero = torch.zeros((), device=model.device, dtype=model.dtype)
     starts = (zero if "passage" in asked else None, zero if "query" in asked else None)
-    return start(model, batch, target, of, starts, hold_attention), zero.new_ones(1)
+    return gradients_of(model)(model, batch, target, of, starts, hold_attention), zero.new_ones(1)
 
 
-def _scores(batch: Batch, asked: tuple[Parts, ...], values: list[Tensor]) -> Scores:
+def _scores(batch: Batch, values: Sequence[Tensor | None]) -> Scores:
     """Scores from the values (batch, length) of passage and query: zero for a part that stayed where it was."""
-    query = values[1] * batch.query.mask if "query" in asked and batch.query is not None else None
+    passage, query = values
+    if passage is None:
+        assert query is not None
+        passage = query.new_zeros(batch.passage.ids.shape)
     return Scores(
-        passage=values[0] * batch.passage.mask,
-        query=query,
+        passage=passage * batch.passage.mask,
+        query=None if query is None or batch.query is None else query * batch.query.mask,
         forward_passes=len(batch),
         backward_passes=len(batch),
     )
 
 
-def explained_parts(model: AttentiveClassifier, parts: Parts, of: Of = "logit") -> tuple[Parts, ...]:
+def explained_parts(model: Network, parts: Parts, of: Of = "logit") -> tuple[Parts, ...]:
     """The parts to be explained, after a check of what was asked."""
     if of not in ("logit", "probability"):
         raise one_of("choice of", of, ["logit", "probability"])
@@ -111,5 +122,8 @@ def explained_parts(model: AttentiveClassifier, parts: Parts, of: Of = "logit") 
     return (parts,)
 
 
-GRADIENT = Explainer("gradient", "sensitivity", False, "1 forward, 1 backward", gradient)
-GRADIENT_X_INPUT = Explainer("gradient_x_input", "saliency", True, "1 forward, 1 backward", gradient_x_input)
+NEEDS = frozenset({"differentiable"})
+GRADIENT = Explainer("gradient", "sensitivity", False, "1 forward, 1 backward", gradient, needs=NEEDS)
+GRADIENT_X_INPUT = Explainer(
+    "gradient_x_input", "saliency", True, "1 forward, 1 backward", gradient_x_input, needs=NEEDS
+)

@@ -15,23 +15,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heedful.data.vocabulary import UNK
 from heedful.errors import Mistake, one_of
 from heedful.explainers.explainer import Axiom, Explainer, Scores
 from heedful.explainers.gradient import Parts, explained_parts
-from heedful.explainers.path_gradient import rooms, start
-from heedful.explainers.perturb import select
-from heedful.models import AttentiveClassifier
-from heedful.models.classifier import Of
+from heedful.explainers.path_gradient import cut_steps, gradients_of
+from heedful.models.link import Of
+from heedful.models.network import Differentiable
 from heedful.records import Batch, Tokens
 
 Method = Literal["riemann_right", "riemann_middle", "gausslegendre"]
-Baseline = Literal["zero", "unk"] | float | Tensor
+Baseline = Literal["zero", "unk", "mask", "pad"] | float | Tensor
 METHODS = ("riemann_right", "riemann_middle", "gausslegendre")
 
 
 def integrated_gradients(
-    model: AttentiveClassifier,
+    model: Differentiable,
     batch: Batch,
     target: Tensor,
     *,
@@ -46,7 +44,7 @@ def integrated_gradients(
 ) -> Scores:
     """Equation 4, for passage and query together, so that completeness covers both.
 
-    baselines: "zero", "unk" (every word the unknown word), a number, or a tensor (dim,) or like x; a pair
+    baselines: "zero", "unk", "mask" or "pad" (every word that token), a number, or a tensor (dim,) or like x; a pair
         gives passage and query their own. Markers keep their embedding in the baseline (see path.py).
     method: "riemann_right" is equation 4 to the letter; "gausslegendre" needs far fewer steps.
     internal_batch_size: texts (times steps) in one forward pass; None: as many as are fastest.
@@ -56,24 +54,24 @@ def integrated_gradients(
     asked = explained_parts(model, parts, of)
     _check(n_steps, method, internal_batch_size, tolerance, max_steps)
     bases = baselines if isinstance(baselines, tuple) else (baselines, baselines)
-    like = model.embedding.weight.detach()
+    like = torch.zeros((), device=model.device, dtype=model.dtype)
     passage = like.new_zeros(batch.passage.ids.shape)  # (batch, length)
     query = like.new_zeros(batch.query.ids.shape) if batch.query is not None else None
     change, gap = like.new_zeros(2, len(batch))  # (batch,) f(x) - f(b), and what the scores miss of it
     rows, forward, backward = torch.arange(len(batch), device=like.device), 0, 0
     while len(rows) > 0:
         a, weights = nodes(n_steps, method, like)
-        for some, room in rooms(model, batch, rows, n_steps, internal_batch_size):
-            texts = select(batch, some)
+        for some, room in cut_steps(model, batch, rows, n_steps, internal_batch_size):
+            texts = batch.rows(some)
             starts = _baselines(model, batch, some, texts, asked, bases)
-            gradients = start(model, texts, target[some], of, starts)
+            gradients = gradients_of(model)(model, texts, target[some], of, starts)
             change[some] = gradients.change(like)
+            gap[some] = -change[some]
             shares = gradients.integrate(a, weights, room)  # (texts, length) of passage and query
-            passage[some, : shares[0].shape[1]] = shares[0]
-            gap[some] = shares[0].sum(1) - change[some]
-            if query is not None and len(shares) > 1:
-                query[some, : shares[1].shape[1]] = shares[1]
-                gap[some] += shares[1].sum(1)
+            for part, share in zip((passage, query), shares, strict=True):
+                if part is not None and share is not None:
+                    part[some, : share.shape[1]] = share
+                    gap[some] += share.sum(1)
         forward, backward = forward + len(rows) * (n_steps + 2), backward + len(rows) * n_steps
         if tolerance is None or n_steps >= max_steps:
             break
@@ -102,7 +100,7 @@ def nodes(n_steps: int, method: Method, like: Tensor) -> tuple[Tensor, Tensor]:
 
 @torch.no_grad()
 def _baselines(
-    model: AttentiveClassifier,
+    model: Differentiable,
     batch: Batch,
     rows: Tensor,
     some: Batch,
@@ -116,24 +114,25 @@ def _baselines(
     return passage, _baseline(model, batch.query, rows, some.query, bases[1])
 
 
-def _baseline(
-    model: AttentiveClassifier, whole: Tokens, rows: Tensor, tokens: Tokens, given: Baseline
-) -> Tensor:
+def _baseline(model: Differentiable, whole: Tokens, rows: Tensor, tokens: Tokens, given: Baseline) -> Tensor:
     """b, like x (texts, length, dim), for the texts `rows` of the whole batch."""
-    like = model.embedding.weight
-    like_x = (*whole.ids.shape, like.shape[1])  # (batch, length, dim)
+    x = model.embed(tokens)  # (texts, length, dim)
+    like_x = (*whole.ids.shape, x.shape[2])  # (batch, length, dim)
     if isinstance(given, str):
+        ids = {"unk": tokens.reserved.unknown, "mask": tokens.reserved.mask, "pad": tokens.reserved.pad}
         if given == "zero":
-            return like.new_zeros(()).expand(*tokens.ids.shape, like.shape[1])
-        if given == "unk":
-            return model.embed(replace(tokens, ids=torch.full_like(tokens.ids, UNK)))
-        raise one_of("baseline", given, ["zero", "unk"])
-    b = torch.as_tensor(given, dtype=like.dtype, device=like.device)
+            return x.new_zeros(()).expand_as(x)
+        if given not in ids:
+            raise one_of("baseline", given, ["zero", *ids])
+        if (token := ids[given]) is None:
+            raise Mistake(f"baselines={given!r}: this model has no such token; give zero, or a vector.")
+        return model.embed(replace(tokens, ids=torch.full_like(tokens.ids, token)))
+    b = torch.as_tensor(given, dtype=x.dtype, device=x.device)
     if tuple(b.shape) == like_x:
         return b[rows, : tokens.ids.shape[1]]
     if tuple(b.shape) not in ((), like_x[2:]):
         raise Mistake(f"baselines has the shape {tuple(b.shape)}; it must be {like_x[2:]} or {like_x}.")
-    return b.expand(*tokens.ids.shape, like.shape[1])
+    return b.expand_as(x)
 
 
 def _check(
@@ -162,4 +161,5 @@ INTEGRATED_GRADIENTS = Explainer(
     integrated_gradients,
     removal="embedding of the baseline",
     axiom=COMPLETENESS,
+    needs=frozenset({"differentiable"}),
 )

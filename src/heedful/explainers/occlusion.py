@@ -1,94 +1,45 @@
-"""Occlusion: how much of the score is lost without a word (Zeiler & Fergus 2014; Li et al. 2016).
+"""Occlusion, mask and omission: how much of the score is lost without a word.
 
-    s_i = f_c(x_1:n) - f_c(x_1:n | x_i = 0)                  (Bastings & Filippova 2020, equation 5)
+    s_i = f_c(x_1:n) - f_c(x_1:n without word i)                  (Bastings & Filippova 2020, equation 5)
 
-Here the word stays in its place and its embedding is zero (`occlusion`) or that of another token
-(`masking`); omission.py leaves the word out.
+`occlusion` leaves the word in its place with an embedding of zeros (Zeiler & Fergus 2014; Li et al. 2016), `mask`
+replaces it by another token, `omission` deletes it, so that the text becomes one word shorter (Kádár et al. 2017;
+Poerner et al. 2018; section 3.3). Exact; a BiLSTM, a CNN or an average of ours computes again only what changes.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from heedful.data.vocabulary import UNK
 from heedful.errors import one_of
 from heedful.explainers.edits import Operator
 from heedful.explainers.explainer import Explainer, Scores
+from heedful.explainers.gradient import Parts, explained_parts
 from heedful.explainers.one_word import OneWord, change_each_word
-from heedful.explainers.perturb import Part, Progress
-from heedful.models.classifier import AttentiveClassifier, Of, Output, probabilities, score
-from heedful.records import Batch, Tokens
+from heedful.explainers.perturb import Progress
+from heedful.models.link import Link, Of
+from heedful.models.network import Network, Output
+from heedful.records import Batch, Part, Tokens
 
-Parts = Literal["passage", "query", "both"]
 Change = Literal["score", "tvd"]
 
-
-def occlusion(
-    model: AttentiveClassifier,
-    batch: Batch,
-    target: Tensor,
-    *,
-    of: Of = "logit",
-    absolute: bool = False,
-    parts: Parts = "both",
-    state_tolerance: float = 0.0,
-    internal_batch_size: int | None = None,
-    progress: Progress | None = None,
-) -> Scores:
-    """f_c(x) - f_c(x | x_i = 0): the embedding of word i set to zero (equation 5)."""
-    return effects(
-        model,
-        batch,
-        target,
-        "zero",
-        of=of,
-        absolute=absolute,
-        parts=parts,
-        state_tolerance=state_tolerance,
-        internal_batch_size=internal_batch_size,
-        progress=progress,
-    )
-
-
-def masking(
-    model: AttentiveClassifier,
-    batch: Batch,
-    target: Tensor,
-    *,
-    token: int = UNK,
-    of: Of = "logit",
-    absolute: bool = False,
-    parts: Parts = "both",
-    state_tolerance: float = 0.0,
-    internal_batch_size: int | None = None,
-    progress: Progress | None = None,
-) -> Scores:
-    """f_c(x) - f_c(x | w_i = token): word i replaced by the id `token`, the unknown word by default."""
-    return effects(
-        model,
-        batch,
-        target,
-        "replace",
-        token=token,
-        of=of,
-        absolute=absolute,
-        parts=parts,
-        state_tolerance=state_tolerance,
-        internal_batch_size=internal_batch_size,
-        progress=progress,
-    )
+# Jain & Wallace 2019, section 4.1: leave-one-out is omission by the total variation distance of the outputs.
+LEAVE_ONE_OUT: Mapping[str, Any] = MappingProxyType({"change": "tvd"})
 
 
 def effects(
-    model: AttentiveClassifier,
+    model: Network,
     batch: Batch,
     target: Tensor,
     operator: Operator,
     *,
-    token: int = UNK,
+    token: int | None = None,
     of: Of = "logit",
     absolute: bool = False,
     change: Change = "score",
@@ -100,18 +51,18 @@ def effects(
 ) -> Scores:
     """The effect of changing each word by itself, in the passage, the query, or both.
 
+    operator: the word is deleted, replaced by the id `token` (None: the mask, or the unknown word), or its embedding
+    is zero. A word of several pieces is changed whole, and its pieces share the effect.
     change: the drop of f_c ("score"), or the total variation distance of the outputs ("tvd"), which needs no
     target and is never negative.
+    state_tolerance: with a BiLSTM, a changed text whose state has come back to the original's within it is not read
+    further; 0 reads all of it. output: what the model says of the batch as it is, where that is known already.
     """
-    for what, given, known in (
-        ("score", of, ["logit", "probability"]),
-        ("change", change, ["score", "tvd"]),
-        ("part of a text", parts, ["passage", "query", "both"]),
-    ):
-        if given not in known:
-            raise one_of(what, given, known)
+    asked_parts = explained_parts(model, parts, of)
+    if change not in ("score", "tvd"):
+        raise one_of("change", change, ["score", "tvd"])
 
-    def effect(part: Part, tokens: Tokens) -> tuple[Tensor, int]:
+    def effect(part: Part, tokens: Tokens) -> Tensor:
         asked = change_each_word(
             model,
             batch,
@@ -123,33 +74,62 @@ def effects(
             progress=progress,
             output=output,
         )
-        drops = difference(asked, target, of, change)  # (batch, length)
-        return (drops.abs() if absolute else drops) * tokens.mask, asked.texts
+        drops = difference(model.link, asked, target, of, change)  # (batch, length)
+        drops = (drops.abs() if absolute else drops) * tokens.mask
+        return drops if tokens.word_index is None else drops / pieces_of(tokens)
 
-    texts = 0
-    passage, query = torch.zeros(batch.passage.ids.shape, device=batch.passage.ids.device), None
-    if parts != "query":
-        passage, texts = effect("passage", batch.passage)
-    if parts != "passage" and batch.query is not None and model.has_query:
-        query, of_query = effect("query", batch.query)
-        texts += of_query
+    passage, query = torch.zeros(batch.passage.ids.shape, device=model.device, dtype=model.dtype), None
+    passes = torch.zeros(
+        len(batch), dtype=torch.long, device=model.device
+    )  # the text itself, and one for each word
+    if "passage" in asked_parts:
+        passage, passes = effect("passage", batch.passage), 1 + n_words(batch.passage)
+    if "query" in asked_parts and batch.query is not None:
+        query = effect("query", batch.query)
+        passes = passes + 1 + n_words(batch.query)
         passage = passage.to(query.dtype)
-    return Scores(passage=passage, query=query, forward_passes=texts)
+    return Scores(passage=passage, query=query, forward_passes=passes)
 
 
-def difference(asked: OneWord, target: Tensor, of: Of, change: Change) -> Tensor:
+def n_words(tokens: Tokens) -> Tensor:
+    """(batch,)"""
+    if tokens.word_index is None:
+        return tokens.mask.sum(1)
+    return (tokens.word_index * tokens.mask + tokens.mask.long() - 1).amax(1) + 1
+
+
+def difference(link: Link, asked: OneWord, target: Tensor, of: Of, change: Change) -> Tensor:
     """What changing each word changes: (batch, length)."""
     if change == "tvd":
-        before = probabilities(asked.original).unsqueeze(1)  # (batch, 1, labels)
-        return (before - probabilities(asked.changed)).abs().sum(-1) / 2
-    before = score(asked.original, target, of).unsqueeze(1)  # (batch, 1)
-    after = score(asked.changed, target.unsqueeze(1).expand(asked.changed.shape[:2]), of)
+        before = link.probabilities(asked.original).unsqueeze(1)  # (batch, 1, labels)
+        return link.distance(before, link.probabilities(asked.changed))
+    before = link.score(asked.original, target, of).unsqueeze(1)  # (batch, 1)
+    after = link.score(asked.changed, target.unsqueeze(1).expand(asked.changed.shape[:2]), of)
     return before - after
 
 
+def pieces_of(tokens: Tokens) -> Tensor:
+    """How many tokens the word has that a token belongs to, at least 1: (batch, length)."""
+    index = tokens.word_index
+    assert index is not None
+    words = index.clamp(min=0)
+    counts = torch.zeros(len(index), int(words.max()) + 1, dtype=torch.long, device=index.device)
+    counts.scatter_add_(1, words, tokens.mask.long())
+    return counts.gather(1, words).clamp(min=1)
+
+
+occlusion = partial(effects, operator="zero", token=None, change="score", output=None)
+mask = partial(effects, operator="replace", change="score", output=None)
+omission = partial(effects, operator="delete", token=None)
+
 OCCLUSION = Explainer(
-    "occlusion", "saliency", True, "n + 1 forward", occlusion, removal="embedding set to zero"
+    "occlusion",
+    "saliency",
+    True,
+    "n + 1 forward",
+    occlusion,
+    removal="embedding set to zero",
+    needs=frozenset({"differentiable"}),
 )
-MASK = Explainer(
-    "mask", "saliency", True, "n + 1 forward", masking, removal="word replaced by the unknown word"
-)
+MASK = Explainer("mask", "saliency", True, "n + 1 forward", mask, removal="word replaced by the unknown word")
+OMISSION = Explainer("omission", "saliency", True, "n + 1 forward", omission, removal="word deleted")

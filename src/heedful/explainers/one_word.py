@@ -1,31 +1,46 @@
 """What the model says when one word is changed, for every word of every text.
 
-How much has to be computed again depends on the encoder: for a BiLSTM one direction on either side of the
-word, for a CNN the window around it, for an average nothing. Any other model is asked about each changed
-text (perturb.py). The answers are the same.
+Any model is asked about each changed text (perturb.py). How much really has to be computed again depends on the
+encoder: for a BiLSTM one direction on either side of the word, for a CNN the window around it, for an average
+nothing. These are registered in `CONTEXTS`, and their answers are the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 import torch
 from torch import Tensor
 
-from heedful.data.vocabulary import UNK
 from heedful.errors import Mistake
-from heedful.explainers.edits import Edited, Edits, Operator
+from heedful.explainers.edits import Edited, Edits, Operator, hiding
 from heedful.explainers.one_word_bilstm import bilstm_contexts
 from heedful.explainers.one_word_local import local_contexts
-from heedful.explainers.perturb import Part, Progress, ask, embedded, evaluating, predict, select
-from heedful.models.attention import Additive, Dot, General, Uniform
-from heedful.models.classifier import AttentiveClassifier, Decoder, Output
-from heedful.models.encoders import CNN, Average, BiLSTM
-from heedful.records import Batch, Tokens
+from heedful.explainers.perturb import Progress, ask, embedded, evaluating, predict
+from heedful.models.attention import Additive, Attention, Dot, General, Uniform
+from heedful.models.classifier import AttentiveClassifier, AttentiveOutput, Decoder
+from heedful.models.encoders import CNN, Average, BiLSTM, Encoder
+from heedful.models.network import Network, Output
+from heedful.records import Batch, Part, Tokens
 
 ROWS = 4096  # changed texts followed at once: enough to keep matrix products busy
 MEMORY = 2**29  # bytes for what is kept of each of their positions
+
+# The projected context of each text with one word changed, through the structure of its encoder. Called with
+# (model, x, h, present, mask, query, new, rows, tolerance): see `bilstm_contexts`.
+CONTEXTS: Mapping[type[Encoder], Callable[..., Tensor]] = {
+    BiLSTM: bilstm_contexts,
+    CNN: local_contexts,
+    Average: local_contexts,
+}
+ATTENTIONS: tuple[type[Attention], ...] = (
+    Additive,
+    Dot,
+    General,
+    Uniform,
+)  # that look at one state at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,39 +48,59 @@ class OneWord:
     """Logits with each word changed; where there is no word, the original's."""
 
     original: Tensor  # (batch, outputs)
-    changed: Tensor  # (batch, length, outputs)
+    changed: Tensor  # (batch, length, outputs): a word's at all its pieces
     texts: int  # texts the model was asked about
 
 
 def change_each_word(
-    model: AttentiveClassifier,
+    model: Network,
     batch: Batch,
     operator: Operator,
     part: Part = "passage",
     *,
-    token: int = UNK,
+    token: int | None = None,
     tolerance: float = 0.0,
     internal_batch_size: int | None = None,
     progress: Progress | None = None,
     output: Output | None = None,
+    general: bool = False,
 ) -> OneWord:
     """Every word of `part` deleted, replaced by `token` or zeroed, one at a time.
 
-    `output`: what the model says of the batch as it is, if that is known already.
+    `output`: what the model says of the batch as it is, if that is known already. `general`: ask about each changed
+    text even where the model's structure would save most of it.
     """
     if tolerance < 0:
         raise Mistake(f"tolerance must be 0 (exact) or more, not {tolerance}.")
     if internal_batch_size is not None and internal_batch_size < 1:
         raise Mistake(f"internal_batch_size must be at least 1, not {internal_batch_size}.")
-    if not 0 <= token < model.embedding.num_embeddings:
-        raise Mistake(f"token must be a word id from 0 to {model.embedding.num_embeddings - 1}, not {token}.")
+    n_words = getattr(model, "n_words", None)
+    if token is not None and n_words is not None and not 0 <= token < n_words:
+        raise Mistake(f"token must be a word id from 0 to {n_words - 1}, not {token}.")
+    if part == "query" and (batch.query is None or not model.has_query):
+        raise Mistake("this model reads no query, so there is no query to explain.")
+    how = (operator, token, internal_batch_size, progress)
     with evaluating(model), torch.no_grad():
-        found = _asked(model, batch, operator, part, token, tolerance, internal_batch_size, progress, output)
-        if operator != "delete":
-            return found
-        tokens = batch.query if part == "query" else batch.passage
-        assert tokens is not None
-        return replace(found, changed=_same_text(tokens, found.changed))
+        if not general and has_structure(model):
+            if part == "query":
+                return _query(model, batch, *how)
+            found = _unchanged(
+                _passage(model, batch, *how, tolerance, output), batch.passage, operator, token
+            )
+            return (
+                replace(found, changed=_same_text(batch.passage, found.changed))
+                if operator == "delete"
+                else found
+            )
+        return _each_text(model, batch, part, *how)
+
+
+def _unchanged(found: OneWord, tokens: Tokens, operator: Operator, token: int | None) -> OneWord:
+    """A word that is replaced by itself changes nothing: bit for bit."""
+    if operator != "replace":
+        return found
+    same = (tokens.ids == hiding(tokens, token)).unsqueeze(-1)  # (batch, length, 1)
+    return replace(found, changed=torch.where(same, found.original.unsqueeze(1), found.changed))
 
 
 def _same_text(tokens: Tokens, changed: Tensor) -> Tensor:
@@ -80,41 +115,38 @@ def _same_text(tokens: Tokens, changed: Tensor) -> Tensor:
     return changed.gather(1, first.unsqueeze(-1).expand_as(changed))
 
 
-def _asked(
-    model: AttentiveClassifier,
+def _each_text(
+    model: Network,
     batch: Batch,
-    operator: Operator,
     part: Part,
-    token: int,
-    tolerance: float,
+    operator: Operator,
+    token: int | None,
     internal_batch_size: int | None,
     progress: Progress | None,
-    output: Output | None,
 ) -> OneWord:
-    """Each changed text's logits, in the way that costs least."""
-    if part == "query":
-        return _query(model, batch, operator, token, internal_batch_size, progress)
-    if has_structure(model):
-        return _passage(model, batch, operator, token, tolerance, internal_batch_size, progress, output)
-    edits = Edits.each_word(batch.passage)
+    """The general way: each changed text is read. Equal ones are asked once, so they have one answer."""
+    tokens = batch.query if part == "query" else batch.passage
+    assert tokens is not None
+    edits = Edits.each_word(tokens)
     logits = predict(
         model,
         batch,
         edits,
         operator,
+        part,
         token=token,
         internal_batch_size=internal_batch_size,
         progress=progress,
     )
-    return _gathered(batch.passage, _original(model, batch), logits)
+    return _gathered(tokens, edits, model(batch).logits, logits)
 
 
-def has_structure(model: AttentiveClassifier) -> bool:
-    """Whether every part of the model is one of ours, whose insides are known."""
+def has_structure(model: Network) -> TypeGuard[AttentiveClassifier]:
+    """Whether every part of the model is one whose insides are known here."""
     return (
         type(model) is AttentiveClassifier
-        and type(model.encoder) in (BiLSTM, CNN, Average)
-        and type(model.attention) in (Additive, Dot, General, Uniform)
+        and type(model.encoder) in CONTEXTS
+        and type(model.attention) in ATTENTIONS
         and type(model.decoder) is Decoder
     )
 
@@ -123,30 +155,34 @@ def _passage(
     model: AttentiveClassifier,
     batch: Batch,
     operator: Operator,
-    token: int,
-    tolerance: float,
+    token: int | None,
     internal_batch_size: int | None,
     progress: Progress | None,
+    tolerance: float,
     output: Output | None,
 ) -> OneWord:
     """Through the structure of the encoder, texts of like length together."""
     words = int(batch.passage.mask.sum())
+    contexts = CONTEXTS[type(model.encoder)]
     original: Tensor | None = None
     changed: Tensor | None = None
     done = 0
     for group, rows in _groups(model, batch, internal_batch_size):
-        some = select(batch, group)
-        out = model(some) if output is None else output.rows(group, some.passage.ids.shape[1])
+        some = batch.rows(group)
+        out = (
+            output.rows(group, some.passage.ids.shape[1])
+            if isinstance(output, AttentiveOutput)
+            else model(some)
+        )
         new = None
         if operator == "replace":
-            new = model.embedding.weight[token].expand_as(out.x)
+            new = model.embedding.weight[hiding(batch.passage, token)].expand_as(out.x)
         elif operator == "zero":
             new = torch.zeros_like(out.x)
-        given = (model, out.x, out.h, some.passage.present, some.passage.mask, out.query, new)
-        if type(model.encoder) is BiLSTM:
-            context = bilstm_contexts(*given, rows=rows, tolerance=tolerance)
-        else:
-            context = local_contexts(*given)  # (group, length, features)
+        tokens = some.passage
+        context = contexts(
+            model, out.x, out.h, tokens.present, tokens.mask, out.query, new, rows=rows, tolerance=tolerance
+        )  # (group, length, features)
         logits = model.decoder.readout(context, out.query, some.candidates)  # (group, length, outputs)
         if original is None or changed is None:
             original = out.logits.new_zeros(len(batch), out.logits.shape[-1])
@@ -170,8 +206,7 @@ def _groups(
     """Texts to be done together, longest first, and how many changed texts may be followed at once."""
     lengths = batch.passage.present.sum(1)  # (batch,)
     order = lengths.argsort(descending=True, stable=True)
-    first = model.decoder.theta or model.decoder.Wp
-    assert first is not None
+    first = model.decoder.first
     per_position = (6 + first.out_features) * first.weight.element_size()  # projection; phi, and its sums
     begin = 0
     while begin < len(order):
@@ -186,18 +221,17 @@ def _query(
     model: AttentiveClassifier,
     batch: Batch,
     operator: Operator,
-    token: int,
+    token: int | None,
     internal_batch_size: int | None,
     progress: Progress | None,
 ) -> OneWord:
     """The passage's states stay as they are: only the query is read again."""
-    if batch.query is None or not model.has_query:
-        raise Mistake("this model reads no query, so there is no query to explain.")
+    assert batch.query is not None
     h = model.encode(model.embed(batch.passage), batch.passage.present)  # (batch, length, hidden)
 
     def answer(edited: Edited) -> Tensor:
         query = model.encode_query(embedded(model, edited), edited.tokens.present)  # (n, hidden)
-        some = select(batch, edited.rows)
+        some = batch.rows(edited.rows)
         states = h[edited.rows, : some.passage.ids.shape[1]]
         alpha = model.attend(states, some.passage.mask, query)
         return model.decode(states, alpha, query, some.candidates)
@@ -214,15 +248,12 @@ def _query(
         internal_batch_size=internal_batch_size,
         progress=progress,
     )
-    return _gathered(batch.query, _original(model, batch), logits)
+    return _gathered(batch.query, edits, model(batch).logits, logits)
 
 
-def _original(model: AttentiveClassifier, batch: Batch) -> Tensor:
-    return model(batch).logits
-
-
-def _gathered(tokens: Tokens, original: Tensor, logits: Tensor) -> OneWord:
+def _gathered(tokens: Tokens, edits: Edits, original: Tensor, logits: Tensor) -> OneWord:
     """From one row for each word to (batch, length, outputs)."""
     changed = original.unsqueeze(1).repeat(1, tokens.ids.shape[1], 1)
-    changed[tokens.mask] = logits.to(original)
+    pieces = torch.from_numpy(edits.begins).diff().to(logits.device)  # (words,) of each word
+    changed[tokens.mask] = logits.to(original).repeat_interleave(pieces, 0)
     return OneWord(original, changed, len(original) + len(logits))

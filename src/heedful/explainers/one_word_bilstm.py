@@ -111,8 +111,7 @@ def _frame(
     if new is not None:
         new_table = torch.zeros_like(table[:-1])
         new_table[..., : 4 * H] = (new @ W_ih + bias).transpose(0, 1)
-    first = model.decoder.theta or model.decoder.Wp
-    assert first is not None
+    first = model.decoder.first
     ends = (mask * torch.arange(1, length + 1, device=mask.device)).amax(1)  # (batch,)
     return Frame(
         table=table,

@@ -25,9 +25,12 @@ def local_contexts(
     mask: Tensor,
     query: Tensor | None,
     new: Tensor | None,
+    rows: int = 0,
+    tolerance: float = 0.0,
 ) -> Tensor:
     """The projected context of each text with word t deleted (`new` None) or set to new_t.
 
+    Nothing is followed word by word, so `rows` and `tolerance` change nothing.
     x, new (batch, length, dim), h (batch, length, hidden) -> (batch, length, features).
     """
     phi = model.attention.phi(h, query)  # (batch, length)

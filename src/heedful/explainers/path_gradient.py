@@ -1,31 +1,38 @@
-"""f_c and its slope along the paths of some texts: all steps together, or in turns when there is no room."""
+"""f_c and its slope along the paths of some texts: all steps together, or in turns when there is no room.
+
+`PathGradient` serves every network that takes embeddings. What is faster for some networks is registered in
+`SPECIALISED`, and agrees with it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from heedful.explainers.path import Path, path
-from heedful.models import AttentiveClassifier
-from heedful.models.classifier import Of, score
-from heedful.models.encoders import BiLSTM
+from heedful.explainers.path import Path
+from heedful.models.link import Of
+from heedful.models.network import Differentiable
 from heedful.records import Batch
 
 TOKENS = 4096  # in one forward pass: more do not fit the processor's cache, and take longer each
 
 
-def rooms(
-    model: AttentiveClassifier, batch: Batch, rows: Tensor, n_steps: int, internal_batch_size: int | None
-) -> Iterator[tuple[Tensor, int]]:
-    """Cut `rows` into texts of like length that travel together, and say how many steps fit one pass.
+def gradients_of(network: Differentiable) -> type[PathGradient]:
+    """The way to follow paths that costs this network least."""
+    from heedful.explainers.path_bilstm import BiLSTMPathGradient
 
-    A recurrent encoder takes a few steps of even the longest text together: it has little to do at each
-    position, and its memory grows with the length only.
-    """
-    least = 4 if isinstance(model.encoder, BiLSTM) else 1
+    specialised: Sequence[type[PathGradient]] = (BiLSTMPathGradient,)
+    return next((way for way in specialised if way.applies(network)), PathGradient)
+
+
+def cut_steps(
+    network: Differentiable, batch: Batch, rows: Tensor, n_steps: int, internal_batch_size: int | None
+) -> Iterator[tuple[Tensor, int]]:
+    """Cut `rows` into texts of like length that travel together, and say how many steps fit one pass."""
+    least = gradients_of(network).least
     sizes = batch.passage.present[rows].sum(1)  # (texts,)
     if batch.query is not None:
         sizes = sizes + batch.query.present[rows].sum(1)
@@ -38,72 +45,69 @@ def rooms(
         start += texts
 
 
-@torch.no_grad()
-def start(
-    model: AttentiveClassifier,
-    batch: Batch,
-    target: Tensor,
-    of: Of,
-    baselines: tuple[Tensor | None, Tensor | None],
-    hold_attention: bool = False,
-) -> PathGradient:
-    """The texts at the beginning of their paths from baselines, like x; None: a part that does not move."""
-    tokens, encoders = (batch.passage, batch.query), (model.encoder, model.query_encoder)
-    paths = [
-        path(encoder, part, model.embed(part), baseline)
-        for part, encoder, baseline in zip(tokens, encoders, baselines, strict=True)
-        if part is not None and encoder is not None
-    ]
-    return PathGradient(model, batch, target, of, paths, hold_attention)
-
-
-@dataclass(frozen=True, slots=True)
 class PathGradient:
-    """Some texts on their way from baseline to input."""
+    """Some texts on their way from baseline to input. A part without a baseline stays where it is."""
 
-    model: AttentiveClassifier
-    batch: Batch
-    target: Tensor  # (texts,)
-    of: Of
-    paths: list[Path]  # of the passage, and of the query where there is one
-    hold_attention: bool = False  # alpha is a constant: words count only through the states they make
+    least: ClassVar[int] = 1  # steps of even the longest text that are taken together
+
+    @torch.no_grad()
+    def __init__(
+        self,
+        network: Differentiable,
+        batch: Batch,
+        target: Tensor,  # (texts,)
+        of: Of,
+        baselines: tuple[Tensor | None, Tensor | None],  # of passage and query, like x
+        hold_attention: bool = False,  # alpha is a constant: words count only through the states they make
+    ) -> None:
+        self.network, self.batch, self.target, self.of = network, batch, target, of
+        self.hold_attention = hold_attention
+        self.paths = self._paths(baselines)
+
+    @classmethod
+    def applies(cls, network: Differentiable) -> bool:
+        return True
+
+    def _paths(self, baselines: tuple[Tensor | None, Tensor | None]) -> list[Path | None]:
+        tokens = (self.batch.passage, self.batch.query)
+        return [
+            None if part is None or b is None else Path.between(part, self.network.embed(part), b)
+            for part, b in zip(tokens, baselines, strict=True)
+        ]
 
     def change(self, like: Tensor) -> Tensor:
         """f(x) - f(b): (texts,)."""
         ends = torch.tensor([0.0, 1.0]).to(like)
         with torch.no_grad():
-            f = self._f([path.at(ends) for path in self.paths], 2).view(-1, 2)
+            f = self._f([None if path is None else path.at(ends) for path in self.paths], 2).view(-1, 2)
         return f[:, 1] - f[:, 0]
 
-    def integrate(self, a: Tensor, weights: Tensor, room: int) -> list[Tensor]:
-        """sum_k weights_k (df_c/dx at a_k) . (x - b) for each word: (texts, length) of each part."""
-        total: list[Tensor] = []
+    def integrate(self, a: Tensor, weights: Tensor, room: int) -> list[Tensor | None]:
+        """sum_k weights_k (df_c/dx at a_k) . (x - b) for each word: (texts, length) of each part that moves."""
+        total: list[Tensor | None] = [None] * len(self.paths)
         for first in range(0, len(a), room):
             some = slice(first, first + room)
-            pairs = zip(self.paths, self.slopes(a[some]), strict=True)
-            shares = [path.along(slope, weights[some]) for path, slope in pairs]
-            total = [sum_ + share for sum_, share in zip(total, shares, strict=True)] if total else shares
+            for i, (path, slope) in enumerate(zip(self.paths, self.slopes(a[some]), strict=True)):
+                if path is not None and slope is not None:
+                    share, so_far = path.along(slope, weights[some]), total[i]
+                    total[i] = share if so_far is None else so_far + share
         return total
 
-    def slopes(self, a: Tensor) -> tuple[Tensor, ...]:
-        """df_c at the points of each path (see `Path.at`), of their shape."""
-        points = [path.at(a) for path in self.paths]
+    def slopes(self, a: Tensor) -> list[Tensor | None]:
+        """df_c at the points of each path (see `Path.at`), of their shape; None for a part that does not move."""
+        points = [None if path is None else path.at(a).requires_grad_() for path in self.paths]
         with torch.enable_grad():
-            f = self._f([point.requires_grad_() for point in points], len(a))
-            return torch.autograd.grad(f.sum(), points)  # texts do not mix: one sum serves them all
+            f = self._f(points, len(a))
+            moving = [point for point in points if point is not None]
+            found = iter(torch.autograd.grad(f.sum(), moving))  # texts do not mix: one sum serves them all
+        return [None if point is None else next(found) for point in points]
 
-    def _f(self, points: list[Tensor], n_steps: int) -> Tensor:
+    def _f(self, points: list[Tensor | None], n_steps: int) -> Tensor:
         """f_c at such points: (texts * steps,), the steps of a text side by side."""
-
-        def again(part: Tensor) -> Tensor:
-            return part.repeat_interleave(n_steps, 0)
-
-        query = None
-        if self.model.query_encoder is not None and self.batch.query is not None:
-            present = again(self.batch.query.present)
-            query = self.model.query_encoder.summary(self.paths[1].encode(points[1], present), present)
-        h = self.paths[0].encode(points[0], again(self.batch.passage.present))
-        with torch.set_grad_enabled(torch.is_grad_enabled() and not self.hold_attention):
-            alpha = self.model.attend(h, again(self.batch.passage.mask), query)
-        candidates = None if self.batch.candidates is None else again(self.batch.candidates)
-        return score(self.model.decode(h, alpha, query, candidates), again(self.target), self.of)
+        every = torch.arange(len(self.batch), device=self.target.device).repeat_interleave(n_steps)
+        given = {
+            name: point for name, point in zip(("x", "x_query"), points, strict=True) if point is not None
+        }
+        held = {"edit": lambda layer, weights: weights.detach()} if self.hold_attention else {}
+        output = self.network(self.batch.rows(every), **given, **held)
+        return output.score(self.target[every], self.of)

@@ -11,19 +11,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Literal
+from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from heedful.data.vocabulary import UNK
 from heedful.errors import Mistake
 from heedful.explainers.edits import Edited, Edits, Ints, Operator, edit
-from heedful.models.classifier import AttentiveClassifier
-from heedful.records import Batch, Tokens
+from heedful.models.network import Differentiable, Network, require
+from heedful.records import Batch, Part, Tokens
 
-Part = Literal["passage", "query"]
 Progress = Callable[[int, int], None]  # edited texts done, and in all
 
 MEMORY = 256 * 2**20  # bytes that a batch may take, by estimate
@@ -32,13 +31,13 @@ OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory") 
 
 
 def predict(
-    model: AttentiveClassifier,
+    model: Network,
     batch: Batch,
     edits: Edits,
     operator: Operator = "delete",
     part: Part = "passage",
     *,
-    token: int = UNK,
+    token: int | None = None,
     internal_batch_size: int | None = None,
     memory: int = MEMORY,
     progress: Progress | None = None,
@@ -50,8 +49,11 @@ def predict(
     """
 
     def answer(edited: Edited) -> Tensor:
-        x = embedded(model, edited)  # (n, length, dim)
-        asked = select(batch, edited.rows, edited.tokens, part)
+        asked = _with_part(batch.rows(edited.rows), part, edited.tokens)
+        if edited.zero is None:
+            return model(asked).logits
+        require({"differentiable"}, model.can, "setting embeddings to zero")
+        x = embedded(cast(Differentiable, model), edited)  # (n, length, dim)
         return (model(asked, x=x) if part == "passage" else model(asked, x_query=x)).logits
 
     return ask(
@@ -69,14 +71,14 @@ def predict(
 
 
 def ask(
-    model: AttentiveClassifier,
+    model: Network,
     batch: Batch,
     edits: Edits,
     operator: Operator,
     part: Part,
     answer: Callable[[Edited], Tensor],
     *,
-    token: int = UNK,
+    token: int | None = None,
     internal_batch_size: int | None = None,
     memory: int = MEMORY,
     progress: Progress | None = None,
@@ -88,13 +90,11 @@ def ask(
     if internal_batch_size is not None and internal_batch_size < 1:
         raise Mistake(f"internal_batch_size must be at least 1, not {internal_batch_size}.")
     if len(edits) == 0:
-        return next(model.parameters()).new_zeros(
-            0, 1 if model.n_labels == 2 and not model.has_query else model.n_labels
-        )
+        return torch.zeros(0, model.link.outputs(model.n_labels), device=model.device, dtype=model.dtype)
     first, place, lengths = _different(batch, tokens, edits, operator, part, token)
     order = np.argsort(lengths, kind="stable")
     first, lengths, place = first[order], lengths[order], np.argsort(order)[place]
-    bytes_needed = lengths * _bytes_per_token(model)
+    bytes_needed = lengths * model.bytes_per_token
     answers: list[Tensor] = []
     done, most = 0, internal_batch_size or LARGEST
     with evaluating(model), torch.no_grad():
@@ -115,35 +115,22 @@ def ask(
     return torch.cat(answers)[torch.from_numpy(place).to(answers[0].device)]
 
 
-def embedded(model: AttentiveClassifier, edited: Edited) -> Tensor:
+def embedded(model: Differentiable, edited: Edited) -> Tensor:
     """The embeddings (n, length, dim) of edited texts."""
     x = model.embed(edited.tokens)
     return x if edited.zero is None else x.masked_fill(edited.zero.unsqueeze(-1), 0.0)
 
 
-def select(batch: Batch, rows: Tensor, tokens: Tokens | None = None, part: Part = "passage") -> Batch:
-    """The texts `rows` of a batch without needless padding, with `tokens` as their passage or query."""
-    query = None if batch.query is None else _cut(batch.query, rows)
-    passage = _cut(batch.passage, rows)
-    if tokens is not None:
-        passage, query = (tokens, query) if part == "passage" else (passage, tokens)
-    return Batch(
-        passage=passage,
-        query=query,
-        candidates=None if batch.candidates is None else batch.candidates[rows],
-        labels=None if batch.labels is None else batch.labels[rows],
-    )
-
-
-def _cut(tokens: Tokens, rows: Tensor) -> Tokens:
-    present = tokens.present[rows]
-    longest = max(1, int(present.sum(1).amax())) if len(rows) else 1
-    return Tokens(tokens.ids[rows, :longest], present[:, :longest], tokens.mask[rows, :longest])
+def _with_part(batch: Batch, part: Part, tokens: Tokens) -> Batch:
+    return replace(batch, passage=tokens) if part == "passage" else replace(batch, query=tokens)
 
 
 @contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
+def evaluating(model: Network) -> Iterator[None]:
     """Without dropout inside; every module is in its own mode again afterwards."""
+    if not isinstance(model, nn.Module):
+        yield
+        return
     training = [module for module in model.modules() if module.training]
     model.eval()
     try:
@@ -154,7 +141,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 
 def _different(
-    batch: Batch, tokens: Tokens, edits: Edits, operator: Operator, part: Part, token: int
+    batch: Batch, tokens: Tokens, edits: Edits, operator: Operator, part: Part, token: int | None
 ) -> tuple[Ints, Ints, Ints]:
     """The first edit of each different edited text, for each edit which of those it is, and the lengths.
 
@@ -192,15 +179,6 @@ def _content(tokens: Tokens, row: int) -> bytes:
     """All that a model reads of a text."""
     code = 4 * tokens.ids[row] + 2 * tokens.mask[row]
     return code[tokens.present[row]].cpu().numpy().tobytes()
-
-
-def _bytes_per_token(model: AttentiveClassifier) -> int:
-    """What a forward pass holds for each token, roughly: embeddings twice, gates or blocks, states."""
-    weight = model.embedding.weight
-    hidden = sum(
-        first.in_features for first in (model.decoder.theta or model.decoder.Wp,) if first is not None
-    )
-    return int(weight.element_size() * (2 * weight.shape[1] + 8 * hidden))
 
 
 def _out_of_memory(error: Exception) -> bool:

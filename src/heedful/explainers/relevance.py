@@ -25,8 +25,8 @@ from heedful.explainers.relevance_layers import average, cnn, transformer
 from heedful.explainers.relevance_lstm import bilstm
 from heedful.explainers.relevance_rules import Layer, Rule
 from heedful.models import AttentiveClassifier
-from heedful.models.classifier import Decoder
 from heedful.models.encoders import CNN, Average, BiLSTM, Encoder, Transformer
+from heedful.models.link import Link
 from heedful.records import Batch, Tokens
 
 LAYERS: dict[type[Encoder], Callable[[Rule, str, Any, Tensor, Tensor], Layer]] = {
@@ -92,7 +92,7 @@ def _propagate(
     alpha = model.attend(h, batch.passage.mask, query)  # (batch, length)
     context = (alpha.unsqueeze(1) @ h).squeeze(1)  # (batch, hidden)
 
-    f, R_context, R_query = _decoder(rule, model.decoder, context, query, target)
+    f, R_context, R_query = _decoder(rule, model, context, query, target)
     s = rule.ratio(R_context, context, "attention")  # (batch, hidden)
     R_passage = back_passage(alpha.unsqueeze(-1) * h * s.unsqueeze(1))  # (batch, length)
     if R_query is None:
@@ -112,28 +112,28 @@ def _encoder(rule: Rule, name: str, encoder: Encoder, x: Tensor, tokens: Tokens)
 
 
 def _decoder(
-    rule: Rule, decoder: Decoder, context: Tensor, query: Tensor | None, target: Tensor
+    rule: Rule, model: AttentiveClassifier, context: Tensor, query: Tensor | None, target: Tensor
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """f_c, and the relevance of the context and of the query: (batch,), (batch, hidden), (batch, hidden)."""
+    decoder, link = model.decoder, model.link
     if decoder.theta is not None:
-        f, R = _logit(rule, decoder.theta, context, target)
+        f, R = _logit(rule, link, decoder.theta, context, target)
         return f, R, None
     assert decoder.Wp is not None
     assert decoder.Wq is not None
     assert decoder.W2 is not None
     assert query is not None
     inner = decoder.Wp(context) + decoder.Wq(query)  # (batch, features)
-    f, R = _logit(rule, decoder.W2, inner.tanh(), target)  # tanh passes relevance on
+    f, R = _logit(rule, link, decoder.W2, inner.tanh(), target)  # tanh passes relevance on
     s = rule.ratio(R, inner, "decoder", decoder.Wp.bias)  # (batch, features)
     return f, context * (s @ decoder.Wp.weight), query * (s @ decoder.Wq.weight)
 
 
-def _logit(rule: Rule, linear: nn.Linear, features: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+def _logit(
+    rule: Rule, link: Link, linear: nn.Linear, features: Tensor, target: Tensor
+) -> tuple[Tensor, Tensor]:
     """f_c = w_c . features + b_c, and the relevance of the features."""
-    one = len(linear.weight) == 1  # one logit z for two labels: f_1 = z, f_0 = -z
-    row, sign = (torch.zeros_like(target), 2 * target - 1) if one else (target, torch.ones_like(target))
-    w = linear.weight[row] * sign.unsqueeze(1)  # (batch, features)
-    b = linear.bias[row] * sign  # (batch,)
+    w, b = link.row(linear.weight, linear.bias, target)  # (batch, features), (batch,)
     f = (w * features).sum(1) + b  # (batch,)
     s = rule.ratio(f.unsqueeze(1), f.unsqueeze(1), "output", b.unsqueeze(1))  # (batch, 1)
     return f, features * w * s
@@ -178,4 +178,12 @@ CONSERVATION = Axiom(
     0.5,
     "{missed} of the score stayed in biases and markers and did not reach the words: read LRP with care",
 )
-LRP = Explainer("lrp", "saliency", True, "1 forward, 1 backward", lrp, axiom=CONSERVATION)
+LRP = Explainer(
+    "lrp",
+    "saliency",
+    True,
+    "1 forward, 1 backward",
+    lrp,
+    axiom=CONSERVATION,
+    needs=frozenset({"pools_by_attention"}),
+)

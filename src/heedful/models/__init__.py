@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from heedful.config import ModelConfig
-from heedful.models.classifier import AttentiveClassifier, Output
+from heedful.models.classifier import AttentiveClassifier
+from heedful.models.network import Output
 from heedful.registry import ATTENTIONS, ENCODERS
 
 

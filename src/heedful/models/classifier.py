@@ -13,65 +13,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from heedful.models.attention import Attention
 from heedful.models.encoders import Encoder
+from heedful.models.link import link_of
+from heedful.models.network import CAPABILITIES, Edit, Output
 from heedful.records import Batch, Tokens
-
-Of = Literal["logit", "probability"]
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
-    """Everything one forward pass computed."""
+class AttentiveOutput(Output):
+    """Everything that one forward pass computed."""
 
     x: Tensor  # (batch, length, dim)
     h: Tensor  # (batch, length, hidden)
     alpha: Tensor  # (batch, length)
-    logits: Tensor  # (batch, 1) for two labels, (batch, labels) for more
     x_query: Tensor | None = None  # (batch, query length, dim)
     query: Tensor | None = None  # (batch, hidden)
 
-    @property
-    def probabilities(self) -> Tensor:
-        return probabilities(self.logits)
-
-    @property
-    def predicted(self) -> Tensor:
-        """The most probable label: (batch,)."""
-        return self.probabilities.argmax(-1)
-
-    def score(self, target: Tensor, of: Of = "logit") -> Tensor:
-        return score(self.logits, target, of)
-
-    def rows(self, which: Tensor, length: int) -> Output:
+    def rows(self, which: Tensor, length: int) -> AttentiveOutput:
         """Some of the texts, their passages cut to a length that holds them."""
         x, h, alpha = (part[which, :length] for part in (self.x, self.h, self.alpha))
         of_query = (None if part is None else part[which] for part in (self.x_query, self.query))
-        return Output(x, h, alpha, self.logits[which], *of_query)
-
-
-def probabilities(logits: Tensor) -> Tensor:
-    """(..., outputs) -> (..., labels). One logit z means two labels: [1 - sigmoid(z), sigmoid(z)]."""
-    if logits.shape[-1] == 1:
-        return torch.cat([(-logits).sigmoid(), logits.sigmoid()], dim=-1)
-    return logits.softmax(-1)
-
-
-def score(logits: Tensor, target: Tensor, of: Of = "logit") -> Tensor:
-    """f_c, the number that is explained, for label c = target: (..., outputs), (...) -> (...).
-
-    With two labels there is one logit z, the log-odds of label 1: f_1 = z and f_0 = -z.
-    """
-    if of == "probability":
-        return probabilities(logits).gather(-1, target.unsqueeze(-1)).squeeze(-1)
-    if logits.shape[-1] == 1:
-        return logits.squeeze(-1) * (2 * target - 1)
-    return logits.gather(-1, target.unsqueeze(-1)).squeeze(-1)
+        return AttentiveOutput(self.logits[which], self.link, x, h, alpha, *of_query)
 
 
 class Decoder(nn.Module):
@@ -90,11 +58,16 @@ class Decoder(nn.Module):
         self.Wq = nn.Linear(hidden, features, bias=False) if has_query else None
         self.W2 = nn.Linear(features, outputs) if has_query else None
 
-    def project(self, h: Tensor) -> Tensor:
-        """The linear map without its bias: (..., hidden) -> (..., outputs or features)."""
+    @property
+    def first(self) -> nn.Linear:
+        """The map of the context: theta, or Wp where there is a query."""
         first = self.theta or self.Wp
         assert first is not None
-        return h @ first.weight.T
+        return first
+
+    def project(self, h: Tensor) -> Tensor:
+        """The linear map without its bias: (..., hidden) -> (..., outputs or features)."""
+        return h @ self.first.weight.T
 
     def readout(self, projected: Tensor, query: Tensor | None, candidates: Tensor | None = None) -> Tensor:
         """projected (batch, ..., features) -> logits (batch, ..., outputs); query and candidates by batch."""
@@ -116,7 +89,7 @@ class Decoder(nn.Module):
 class AttentiveClassifier(nn.Module):
     """The model of Jain & Wallace 2019, section 2, with or without a query: one code path for all tasks."""
 
-    can: ClassVar[frozenset[str]] = frozenset({"embed", "encode", "attention", "decode_with_attention"})
+    can: ClassVar[frozenset[str]] = frozenset(CAPABILITIES)
 
     def __init__(
         self,
@@ -135,11 +108,26 @@ class AttentiveClassifier(nn.Module):
         self.encoder = encoder(dim, hidden)
         self.query_encoder = encoder(dim, hidden) if has_query else None
         self.attention = attention(hidden, has_query)
-        self.decoder = Decoder(hidden, 1 if n_labels == 2 and not has_query else n_labels, has_query)
+        self.link = link_of(n_labels, has_query)
+        self.decoder = Decoder(hidden, self.link.outputs(n_labels), has_query)
 
     @property
     def device(self) -> torch.device:
         return self.embedding.weight.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.embedding.weight.dtype
+
+    @property
+    def n_words(self) -> int:
+        return self.embedding.num_embeddings
+
+    @property
+    def bytes_per_token(self) -> int:
+        """Embeddings twice, gates or blocks, states."""
+        weight, hidden = self.embedding.weight, self.decoder.first.in_features
+        return weight.element_size() * (2 * weight.shape[1] + 8 * hidden)
 
     def embed(self, tokens: Tokens) -> Tensor:
         x: Tensor = self.embedding(tokens.ids)
@@ -171,8 +159,9 @@ class AttentiveClassifier(nn.Module):
         x: Tensor | None = None,
         x_query: Tensor | None = None,
         alpha: Tensor | None = None,
-    ) -> Output:
-        """The four steps in order; a step whose result is given is not taken."""
+        edit: Edit | None = None,
+    ) -> AttentiveOutput:
+        """The four steps in order; a step whose result is given is not taken. `edit` changes the attention."""
         query = None
         if self.has_query:
             assert batch.query is not None, "this model reads a query, and the batch has none"
@@ -181,8 +170,13 @@ class AttentiveClassifier(nn.Module):
         x = self.embed(batch.passage) if x is None else x
         h = self.encode(x, batch.passage.present)
         alpha = self.attend(h, batch.passage.mask, query) if alpha is None else alpha
+        if edit is not None:
+            alpha = edit(0, alpha[:, None, None])[:, 0, 0]  # one layer, one head, one place that attends
         logits = self.decode(h, alpha, query, batch.candidates)
-        return Output(x=x, h=h, alpha=alpha, logits=logits, x_query=x_query, query=query)
+        return AttentiveOutput(logits, self.link, x, h, alpha, x_query, query)
+
+    def attentions(self, batch: Batch) -> Tensor:
+        return self(batch).alpha[:, None, None, None]
 
     def __call__(
         self,
@@ -191,6 +185,7 @@ class AttentiveClassifier(nn.Module):
         x: Tensor | None = None,
         x_query: Tensor | None = None,
         alpha: Tensor | None = None,
-    ) -> Output:
-        output: Output = super().__call__(batch, x=x, x_query=x_query, alpha=alpha)
+        edit: Edit | None = None,
+    ) -> AttentiveOutput:
+        output: AttentiveOutput = super().__call__(batch, x=x, x_query=x_query, alpha=alpha, edit=edit)
         return output

@@ -1,4 +1,4 @@
-"""A trained model with what it needs to read text: network, vocabulary, tokenizer and labels."""
+"""A trained model with what it needs to read text: network, text encoder and labels."""
 
 from __future__ import annotations
 
@@ -8,35 +8,32 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
-from heedful.config import RunConfig
-from heedful.data.batching import Encoded, Ints, encode
-from heedful.data.tokenise import tokenizer
-from heedful.data.vocabulary import Vocabulary
+from heedful.data.batching import Encoded, Ints, TextEncoder, encode
 from heedful.errors import Mistake, one_of
-from heedful.models.classifier import AttentiveClassifier
+from heedful.models.network import Network
 from heedful.models.training import TOKEN_BUDGET, predict
-from heedful.records import Batch, Example, TaskType, TokenizerName
+from heedful.records import Batch, Example, TaskType
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What `heedful.load` returns. `network` has the four steps; the rest turns text into its batches."""
+    """What `heedful.load` returns. `network` says what it can do (network.py); the rest turns text into batches."""
 
     name: str
-    network: AttentiveClassifier
-    vocabulary: Vocabulary
+    network: Network
+    text: TextEncoder
     labels: tuple[str, ...]
-    task: TaskType
-    tokenizer: TokenizerName
-    config: RunConfig
+    task: TaskType = "classification"
+    seed: int = 0  # of its training; experiments draw from it
 
     def __post_init__(self) -> None:
+        if not isinstance(self.network, nn.Module):
+            return
         for name, parameter in self.network.named_parameters():
             if not torch.isfinite(parameter).all():
-                raise Mistake(
-                    f"{self.name}: the weights {name!r} hold numbers that are not finite; train it again."
-                )
+                raise Mistake(f"{self.name}: the weights {name!r} hold numbers that are not finite.")
 
     def examples(self, texts: Sequence[str], queries: Sequence[str] | None = None) -> tuple[Example, ...]:
         """Texts (and, for QA and NLI, a query for each) as examples."""
@@ -47,7 +44,7 @@ class Model:
             raise Mistake(f"{self.name} reads one text at a time: it has no use for a query.")
         if queries is not None and len(queries) != len(texts):
             raise Mistake(f"{len(texts)} texts were given, and {len(queries)} queries: give one for each.")
-        split = tokenizer(self.tokenizer)
+        split = self.text.split
         made = []
         for i, text in enumerate(texts):
             query = None if queries is None else split(queries[i])
@@ -60,7 +57,7 @@ class Model:
         return tuple(made)
 
     def encode(self, examples: Sequence[Example]) -> Encoded:
-        return encode(examples, self.vocabulary, len(self.labels), self.network.device)
+        return encode(examples, self.text, len(self.labels), self.network.device)
 
     def batches(
         self, examples: Sequence[Example], token_budget: int = TOKEN_BUDGET

@@ -15,7 +15,7 @@ from anyio import CapacityLimiter, to_thread
 
 from heedful.errors import Mistake, one_of
 from heedful.records import Example, Words
-from heedful.report.naming import STEPS
+from heedful.report.cards import STEPS
 from heedful.web.guard import MOST_WORDS, checked_text
 from heedful.web.library import Entry, Stamp, refuse_link_out, stamp_of
 
@@ -39,18 +39,16 @@ class Busy(Mistake):
     """Too many questions at once: 503."""
 
 
-class Live:
+class LoadedModel:
     """A loaded model."""
 
     def __init__(self, entry: Entry) -> None:
-        from heedful.data.tokenise import tokenizer
         from heedful.engine.train import load
         from heedful.experiments.observe import observer
         from heedful.store.run import Run
 
         _ready_for_questions()
         self.model = load(Run(entry.path))
-        self._split = tokenizer(self.model.tokenizer)
         self._observe = observer(self.model.network)
         self._seen: OrderedDict[Example, Observed] = OrderedDict()
         self._explained: OrderedDict[tuple[Example, tuple[str, ...], str | None], Explained] = OrderedDict()
@@ -79,7 +77,7 @@ class Live:
         )
 
     def _words(self, text: object, name: str) -> Words:
-        words = self._split(checked_text("" if text is None else text, name))
+        words = self.model.text.split(checked_text("" if text is None else text, name))
         if not len(words):
             asked = {"qa": "a question", "nli": "a hypothesis"}.get(self.model.task, "a query")
             raise Mistake(
@@ -101,7 +99,7 @@ class Live:
 
     def known(self, example: Example) -> list[bool]:
         """Which words the model knows."""
-        return [form in self.model.vocabulary for form in example.passage.forms]
+        return self.model.text.knows(example.passage)
 
     def explain(self, example: Example, methods: Sequence[str], target: str | None = None) -> Explained:
         from heedful.engine.threads import threads
@@ -149,7 +147,8 @@ class Live:
 
     def adversary(self, example: Example, epsilon: object = None) -> dict[str, Any]:
         """The attention that differs most while the prediction moves by at most epsilon."""
-        from heedful.experiments.adversarial import AdversarialConfig, epsilon_of, search
+        from heedful.experiments.adversarial import AdversarialConfig, search
+        from heedful.experiments.adversarial_verdict import epsilon_of
         from heedful.experiments.experiment import generators
 
         config = AdversarialConfig.parse({"epsilon": epsilon}, "the adversary")
@@ -157,7 +156,7 @@ class Live:
         found, _ = search(seen, config, generators(np.random.default_rng(0)))
         assert found is not None
         return self.decode(example, found.alpha[0].tolist()) | {
-            "epsilon": epsilon_of(config.epsilon, seen.query is not None),
+            "epsilon": epsilon_of(config.epsilon, seen.has_query),
             "exact": bool(found.exact[0]),
             "bound": float(found.bound[0]),
             "distance": float(found.jsd[0]),
@@ -169,11 +168,11 @@ class Models:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._kept: OrderedDict[tuple[str, Stamp], Live] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, Stamp], LoadedModel] = OrderedDict()
         self._limiter: CapacityLimiter | None = None
         self._waiting = 0
 
-    def get(self, entry: Entry) -> Live:
+    def get(self, entry: Entry) -> LoadedModel:
         refuse_link_out(entry.path, "model.safetensors", "vocabulary.json", "config.json")
         path = entry.path / "model.safetensors"
         if not path.is_file():
@@ -183,7 +182,7 @@ class Models:
         key = (str(path), stamp_of(path))
         with self._lock:
             if key not in self._kept:
-                self._kept[key] = Live(entry)
+                self._kept[key] = LoadedModel(entry)
                 while len(self._kept) > KEPT_MODELS:
                     self._kept.popitem(last=False)
             self._kept.move_to_end(key)

@@ -1,0 +1,70 @@
+"""A batch observed in a model that pools by attention: other weights cost one matrix product.
+
+Only real words are kept, moved to the front, and their states are projected on the decoder at once:
+decode(h, alpha) = readout(sum_t alpha_t project(h_t)) (see `Decoder`), so a question about another alpha costs a
+product with (words, outputs) instead of (words, hidden).
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from heedful.experiments.experiment import Ints
+from heedful.experiments.observe import Observed, Observer, real_words_first, to_front
+from heedful.models.classifier import AttentiveClassifier, Decoder
+from heedful.models.network import Network
+from heedful.records import Batch
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PooledStates(Observed):
+    decoder: Decoder = field(kw_only=True)  # float64
+    projected: Tensor = field(kw_only=True)  # (B, T, outputs or features)
+    query: Tensor | None = field(kw_only=True)  # (B, hidden)
+    candidates: Tensor | None = field(kw_only=True)  # (B, labels) bool
+
+    def decode(self, alphas: Tensor) -> Tensor:
+        return self.readout(alphas @ self.projected)
+
+    def readout(self, contexts: Tensor) -> Tensor:
+        """Projected context vectors (B, n, outputs or features) -> probabilities (B, n, labels)."""
+        return self.link.probabilities(self.decoder.readout(contexts, self.query, self.candidates))
+
+    def shortened(self) -> PooledStates:
+        """Without the columns that are padding in every text."""
+        width = int(self.n_words.max(initial=0))
+        return replace(
+            self, projected=self.projected[:, :width], alpha=self.alpha[:, :width], real=self.real[:, :width]
+        )
+
+    @classmethod
+    def observer(cls, network: Network) -> Observer:
+        """The decoder is copied to float64 once."""
+        assert isinstance(network, AttentiveClassifier)
+        decoder = deepcopy(network.decoder).double().cpu().requires_grad_(False)
+
+        @torch.no_grad()
+        def observe(examples: Ints, batch: Batch) -> PooledStates:
+            output = network(batch)
+            front, real = real_words_first(batch.passage.mask)
+            projected = decoder.project(output.h.cpu().double())  # (B, length, outputs or features)
+            spread = front.unsqueeze(-1).expand(-1, -1, projected.shape[-1]).cpu()
+            return cls(
+                examples=np.asarray(examples, dtype=np.int64),
+                link=network.link,
+                alpha=to_front(output.alpha, front, real),
+                real=real.cpu(),
+                predicted=output.predicted.cpu().numpy(),
+                has_query=network.has_query,
+                decoder=decoder,
+                projected=projected.gather(1, spread) * real.cpu().unsqueeze(-1),
+                query=None if output.query is None else output.query.double().cpu(),
+                candidates=None if batch.candidates is None else batch.candidates.cpu(),
+            )
+
+        return observe

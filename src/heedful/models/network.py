@@ -1,0 +1,114 @@
+"""What a model can do, in small protocols. Explainers and experiments say which of these they need.
+
+    predicts             network(batch) -> Output: logits, and how they are read
+    differentiable       embed(tokens) -> x, network(batch, x=x): gradients start at the embeddings
+    attends              attentions(batch) -> (batch, layers, heads, to, from): weights that can be read
+    edits_attention      network(batch, edit=f), f(layer, weights) -> weights: asked under other weights
+    pools_by_attention   one vector of weights decides what is read: encode, attend, decode(h, alpha)
+
+A network is asked what it can do by `network.can`, a set of these names, because two networks of one class can
+differ in it. Positions are the network's tokens; which of them are words is said by the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from heedful.errors import Mistake
+from heedful.models.link import Link, Of
+from heedful.records import Batch, Tokens
+
+Edit = Callable[[int, Tensor], Tensor]  # layer, weights (batch, heads, to, from) -> weights
+
+CAPABILITIES = {
+    "predicts": "that says how probable each label is",
+    "differentiable": "whose word embeddings can be read and given",
+    "attends": "whose attention weights can be read",
+    "edits_attention": "whose prediction can be computed under other attention weights",
+    "pools_by_attention": "in which one vector of attention weights pools the states of the words",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What every network says of a batch."""
+
+    logits: Tensor  # (batch, outputs)
+    link: Link
+
+    @property
+    def probabilities(self) -> Tensor:
+        """(batch, labels)."""
+        return self.link.probabilities(self.logits)
+
+    @property
+    def predicted(self) -> Tensor:
+        """The most probable label: (batch,)."""
+        return self.link.predicted(self.logits)
+
+    def score(self, target: Tensor, of: Of = "logit") -> Tensor:
+        return self.link.score(self.logits, target, of)
+
+
+class Network(Protocol):
+    """The least that a model can do."""
+
+    n_labels: int
+    has_query: bool  # whether it reads a second text
+    link: Link
+
+    @property
+    def can(self) -> frozenset[str]: ...
+    @property
+    def device(self) -> torch.device: ...
+    @property
+    def dtype(self) -> torch.dtype: ...
+    @property
+    def bytes_per_token(self) -> int:
+        """What a forward pass holds for each token, roughly: batches are made to fit a budget of memory."""
+        ...
+
+    def __call__(self, batch: Batch, *args: Any, **given: Any) -> Output: ...
+
+
+class Differentiable(Network, Protocol):
+    """`network(batch, x=x, x_query=x_query)` takes embeddings in place of ids."""
+
+    @property
+    def n_words(self) -> int:
+        """Token ids are 0 to n_words - 1."""
+        ...
+
+    def embed(self, tokens: Tokens) -> Tensor:
+        """(batch, length) -> x (batch, length, dim)."""
+        ...
+
+
+class Attends(Network, Protocol):
+    def attentions(self, batch: Batch) -> Tensor:
+        """(batch, layers, heads, to, from); rows sum to 1 over what can be attended to."""
+        ...
+
+
+class PoolsByAttention(Differentiable, Attends, Protocol):
+    """The four steps of the attentive classifier: the exact questions live here."""
+
+    def encode(self, x: Tensor, present: Tensor) -> Tensor: ...
+    def attend(self, h: Tensor, mask: Tensor, query: Tensor | None = None) -> Tensor: ...
+    def decode(
+        self, h: Tensor, alpha: Tensor, query: Tensor | None = None, candidates: Tensor | None = None
+    ) -> Tensor: ...
+
+
+def require(needs: Iterable[str], can: frozenset[str], who: str, model: str = "this model") -> None:
+    """Refuse by name a model that lacks what is needed."""
+    missing = sorted(set(needs) - can)
+    if missing:
+        asked = " and ".join(CAPABILITIES.get(name, f"with {name!r}") for name in missing)
+        able = ", ".join(sorted(can)) or "none of it"
+        raise Mistake(f"{who} needs a model {asked} ({', '.join(missing)}); {model} can: {able}.")

@@ -1,0 +1,122 @@
+"""Every fast or exact way is a specialisation of a general path that needs less of a model: both agree.
+
+The general path sees only what the protocols of models/network.py promise, so whatever holds here also holds for
+models that have nothing but these.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import zoo
+from adversaries import strong
+from heedful.experiments.adversary_exact import exact_adversary
+from heedful.experiments.adversary_general import general_adversary
+from heedful.experiments.observe import EditedAttention, observer
+from heedful.experiments.permutation import changes
+from heedful.experiments.pooled import PooledStates
+from heedful.explainers.one_word import CONTEXTS, change_each_word, has_structure
+from heedful.explainers.path_bilstm import BiLSTMPathGradient
+from heedful.explainers.path_gradient import PathGradient, gradients_of
+from heedful.models.classifier import AttentiveClassifier
+from heedful.models.network import CAPABILITIES
+from heedful.registry import ENCODERS
+
+LENGTHS = [4, 1, 9, 6]
+each_task = pytest.mark.parametrize("task", zoo.TASK_NAMES)
+
+
+def test_every_registered_context_is_tried_below() -> None:
+    tried = {type(zoo.network(name).encoder) for name in ENCODERS}
+    assert set(CONTEXTS) <= tried
+    assert [has_structure(zoo.network(name)) for name in ENCODERS] == [
+        type(zoo.network(name).encoder) in CONTEXTS for name in ENCODERS
+    ]
+
+
+@pytest.mark.parametrize("operator", ["delete", "replace", "zero"])
+@pytest.mark.parametrize("encoder", zoo.ENCODER_NAMES)
+@each_task
+def test_one_word_changed(encoder: str, task: zoo.TaskName, operator: Any) -> None:
+    model, batch = zoo.network(encoder, task=task), zoo.batch(LENGTHS, task)
+    for part in ("passage", "query") if batch.query is not None else ("passage",):
+        fast = change_each_word(model, batch, operator, part)
+        slow = change_each_word(model, batch, operator, part, general=True)
+        torch.testing.assert_close(fast.original, slow.original, atol=1e-12, rtol=0)
+        torch.testing.assert_close(fast.changed, slow.changed, atol=1e-10, rtol=0)
+
+
+@pytest.mark.parametrize("hold_attention", [False, True])
+@each_task
+def test_gradients_along_a_path(task: zoo.TaskName, hold_attention: bool) -> None:
+    model, batch = zoo.network("bilstm", task=task), zoo.batch(LENGTHS, task)
+    assert gradients_of(model) is BiLSTMPathGradient
+    zero = torch.zeros((), dtype=torch.float64)
+    target, a = torch.tensor([0, 1, 0, 1]), torch.tensor([0.2, 0.7, 1.0], dtype=torch.float64)
+    weights = torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64)
+    for starts in ((zero, zero if batch.query else None), (zero, None)):
+        fast, slow = (
+            way(model, batch, target, "probability", starts, hold_attention)
+            for way in (BiLSTMPathGradient, PathGradient)
+        )
+        torch.testing.assert_close(fast.change(zero), slow.change(zero), atol=1e-12, rtol=0)
+        pairs = zip(fast.integrate(a, weights, 2), slow.integrate(a, weights, 3), strict=True)
+        for ours, theirs in pairs:
+            assert (ours is None) == (theirs is None)
+            if ours is not None:
+                torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=0)
+
+
+@each_task
+def test_asked_under_other_weights(task: zoo.TaskName) -> None:
+    model, batch = strong(task), zoo.batch(LENGTHS, task)
+    fast, slow = (observer(model, general=general)(np.arange(4), batch) for general in (False, True))
+    assert type(fast) is PooledStates
+    assert type(slow) is EditedAttention
+    torch.testing.assert_close(fast.alpha, slow.alpha, atol=1e-15, rtol=0)
+    assert np.array_equal(fast.predicted, slow.predicted)
+    alphas = (
+        torch.rand(4, 5, 9, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+        * fast.real[:, None]
+    )
+    alphas = alphas / alphas.sum(-1, keepdim=True)
+    torch.testing.assert_close(fast.decode(alphas), slow.decode(alphas), atol=1e-12, rtol=0)
+    one, other = (changes(seen, [np.random.default_rng(i) for i in range(4)], 7) for seen in (fast, slow))
+    np.testing.assert_allclose(one, other, atol=1e-12)
+    np.testing.assert_allclose(slow[1:3].y, slow.y[1:3], atol=1e-12)
+
+
+@pytest.mark.parametrize("general", [False, True])
+def test_the_exact_adversary(general: bool) -> None:
+    """For two labels the general search tries all pairs of words where there are few: it finds the exact answer."""
+    model, batch = strong(), zoo.batch([2, 3, 6, 8])
+    seen = observer(model)(np.arange(4), batch)
+    assert isinstance(seen, PooledStates)
+    assert seen.decoder.theta is not None
+    s, bias = seen.projected.squeeze(-1).numpy(), seen.decoder.theta.bias.item()
+    exact = exact_adversary(seen.alpha.numpy(), s, bias, seen.real.numpy(), 0.01)
+    found = general_adversary(observer(model, general=general)(np.arange(4), batch), 0.01)
+    assert (found.jsd <= exact.jsd + 1e-9).all()
+    np.testing.assert_allclose(found.jsd, exact.jsd, atol=1e-6)
+    assert (found.delta_y <= 0.01).all()
+    assert (found.bound >= exact.jsd - 1e-12).all()
+
+
+def test_a_network_can_what_it_says() -> None:
+    model, batch = zoo.network(), zoo.batch(LENGTHS)
+    assert model.can == frozenset(CAPABILITIES)
+    own = model(batch)
+    x = model.embed(batch.passage)
+    assert torch.equal(model(batch, x=x).logits, own.logits)
+    weights = model.attentions(batch)  # (batch, layers, heads, to, from)
+    assert weights.shape == (4, 1, 1, 1, batch.passage.ids.shape[1])
+    assert torch.equal(model(batch, edit=lambda layer, weights: weights).logits, own.logits)
+    even = model(
+        batch, edit=lambda layer, weights: batch.passage.mask[:, None, None] / weights.new_tensor(3.0)
+    )
+    assert not torch.equal(even.logits, own.logits)
+    assert isinstance(model, AttentiveClassifier)
