@@ -105,7 +105,7 @@ def assemble_split(given: CorpusRows, split: Split, limit: int | None, seed: int
     rows = selected.splits[split]
     if given.partial and (not rows or (given.recipe.labels is None and not selected.learnt)):
         return None
-    places = spread_places(len(rows), limit)
+    places = spread_places(len(rows), limit).tolist()
     wanted = [rows[i] for i in places]
     selected.words.tokenise(wanted)
     return LimitedSplit(
@@ -122,10 +122,10 @@ def assemble_split(given: CorpusRows, split: Split, limit: int | None, seed: int
     )
 
 
-def spread_places(size: int, limit: int | None) -> list[int]:
+def spread_places(size: int, limit: int | None) -> NDArray[np.int64]:
     """All places of a split, or `limit` evenly spread: corpora are often sorted by label."""
-    n = min(size if limit is None else limit, size)
-    return (np.arange(n, dtype=np.int64) * size // max(n, 1)).tolist()
+    n = min(limit or size, size)
+    return np.arange(n, dtype=np.int64) * size // max(n, 1)
 
 
 def _select(given: CorpusRows, seed: int, *, whole: bool) -> Selected:
