@@ -13,9 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from heedful.config import DataOptions, RunConfig
 from heedful.data import corpora, locate
 from heedful.data.fingerprint import fingerprint
@@ -98,16 +95,9 @@ def read_split(
     data_dirs: Sequence[Path] = (),
 ) -> SplitTexts:
     """`limit` texts of a split, evenly spread (corpora are often sorted by label); None: all."""
-    corpus = load_corpus(dataset, options, data_dirs)
-    examples = corpus[split]
-    wanted = {place: examples[place] for place in spread_places(len(examples), limit).tolist()}
-    return SplitTexts(len(examples), wanted, corpus.labels, corpus.task, corpus.source)
-
-
-def spread_places(size: int, limit: int | None) -> NDArray[np.int64]:
-    """All places of a split, or `limit` of them, evenly spread."""
-    n = min(limit or size, size)
-    return np.arange(n, dtype=np.int64) * size // max(n, 1)
+    found = corpora.load_split(dataset, split, limit, data_dirs=data_dirs, options=options)
+    examples = dict(zip(found.places, found.examples, strict=True))
+    return SplitTexts(found.size, examples, found.labels, found.task, found.source)
 
 
 def vectors_fingerprint(vectors: str, data_dirs: Sequence[Path] = (), hash_file: HashFile = sha256) -> str:
