@@ -1,15 +1,17 @@
 """What TVD <= epsilon implies for attention weights: linear inequalities that every feasible alpha satisfies.
 
-1. In log-probabilities. For a direction v with sum_k v_k = 0 let z be the logits; then
-   v . (z - z^) = sum_k v_k ln(q_k / y_k), and over all outputs q with TVD(q, y) <= epsilon this is at most h(v):
-   at most epsilon of probability is won and at most epsilon lost. Won: max sum_{v_k > 0} v_k ln(1 + r_k / y_k) over
-   r >= 0, sum r = epsilon, which is concave (water-filling). Lost: the sum over v_k < 0 of |v_k| ln 1 / (1 - r_k / y_k),
-   which is convex, so all is lost by one label; infinite where some such y_k <= epsilon. Directions in use: all
-   ordered pairs of labels (the log-odds), all sets A of labels (the gradient of P(A)), and, while a proof goes on, the
-   sets by which a distribution that is not feasible was seen to be so. Labels that are no candidates have no part.
-2. In attention weights. Logits without a query are linear in alpha: v . z is one row. With a query the logits are
-   W2 tanh(u + q), u = sum_t alpha_t Wp h_t. On the interval that u_f can be in, tanh lies between its convex and its
-   concave envelope, and so does a variable x_f in its place between tangents and chords of these; the row is v . W2 x.
+1. In log-probabilities. For a direction v with sum_k v_k = 0 the logits z satisfy v . (z - z^) =
+   sum_k v_k ln(q_k / y_k), and over all outputs q with TVD(q, y) <= epsilon this is at most some h(v): at most
+   epsilon of probability is won by some labels, and at most epsilon lost by others. The most that is won by
+   labels with v_k > 0, max sum v_k ln(1 + r_k / y_k) over r >= 0, sum r = epsilon, is concave (water-filling). The
+   most that is lost by labels with v_k < 0, the sum of |v_k| ln 1 / (1 - r_k / y_k), is convex, so all is lost by
+   one label; it is infinite where y_k <= epsilon. Directions in use: all ordered pairs of labels (the
+   log-odds), all sets A of labels (the gradient of P(A)), and, while a proof goes on, the sets by which a
+   distribution that is not feasible was seen to be so. Labels that are no candidates have no part.
+2. In attention weights. Logits without a query are linear in alpha: v . z is one row. With a query they are
+   W2 tanh(u + q), u = sum_t alpha_t Wp h_t. On the interval that u_f can be in, tanh lies between its convex
+   and its concave envelope; a variable x_f in its place lies between a line below and a line above, and the
+   row is v . W2 x.
 """
 
 from __future__ import annotations
@@ -87,12 +89,11 @@ class Tanh:
         words, features = self.of_words.shape
         least, most = self.interval(low, high)
         matrix, right = [], []
-        for p in (self.own, near, None, None):
-            at = (least, most)[len(matrix) // 2 % 2] if p is None else p @ self.of_words + self.q
-            for sign in (1.0, -1.0):  # sign (slope u + intercept - x) <= 0
-                slope, intercept = line_below(sign, least, most, np.clip(at, least, most))
-                matrix.append(np.hstack([sign * (slope * self.of_words).T, -sign * np.eye(features)]))
-                right.append(-sign * (intercept + slope * self.q))
+        at = np.clip(near @ self.of_words + self.q, least, most)
+        for sign in (1.0, -1.0):  # sign (slope (u + q) + intercept - x) <= 0
+            slope, intercept = line_below(sign, least, most, at)
+            matrix.append(np.hstack([sign * (slope * self.of_words).T, -sign * np.eye(features)]))
+            right.append(-sign * (intercept + slope * self.q))
         of_x = v @ self.weight  # (directions, features)
         matrix.append(np.hstack([np.zeros((len(v), words)), of_x]))
         right.append(h + of_x @ np.tanh(self.own @ self.of_words + self.q))
@@ -162,9 +163,14 @@ def support(v: Floats, y: Floats, epsilon: float) -> Floats:
         lost = np.where(v < 0, -v * falls, 0.0).max(1)
         up = np.maximum(v, 0.0)
         order = np.argsort(-np.where(up > 0, up / y, 0.0), axis=1, kind="stable")
-        up, of = np.take_along_axis(up, order, axis=1), np.take_along_axis(np.tile(y, (len(v), 1)), order, axis=1)
+        up, of = (
+            np.take_along_axis(up, order, axis=1),
+            np.take_along_axis(np.tile(y, (len(v), 1)), order, axis=1),
+        )
         level = np.cumsum(up, axis=1) / (epsilon + np.cumsum(of, axis=1))  # (directions, labels that share)
-        won = np.cumsum(np.where(up > 0, up * np.log(up / of), 0.0), axis=1) - np.cumsum(up, axis=1) * np.log(level)
+        won = np.cumsum(np.where(up > 0, up * np.log(up / of), 0.0), axis=1) - np.cumsum(up, axis=1) * np.log(
+            level
+        )
         valid = (up > 0) & (up >= of * level * (1 - 1e-12))
         won = np.where(valid, won, 0.0).max(1)
     return np.where(np.isnan(won + lost), np.inf, won + lost)
@@ -176,7 +182,9 @@ def directions(y: Floats, candidates: Bools, epsilon: float) -> tuple[Floats, Fl
     eye = np.eye(len(y))
     found = [eye[i] - eye[j] for i in labels for j in labels if i != j and y[j] > epsilon]
     sizes = range(1, len(labels)) if len(labels) <= _ALL_SETS else (1, len(labels) - 1)
-    found += [normal(y, members, y, candidates, epsilon) for n in sizes for members in combinations(labels, n)]
+    found += [
+        normal(y, members, y, candidates, epsilon) for n in sizes for members in combinations(labels, n)
+    ]
     return bounded(np.array(found).reshape(-1, len(y)), y, epsilon)
 
 
@@ -203,15 +211,22 @@ def bounded(v: Floats, y: Floats, epsilon: float) -> tuple[Floats, Floats]:
     return v[says], h[says]
 
 
+def logits_of_words(seen: Observed) -> Floats | None:
+    """Where logits are linear in attention, those of all weight on one word (B, T, labels); None elsewhere."""
+    theta = seen.decoder.theta
+    if theta is None:
+        return None
+    z = (seen.projected + theta.bias).numpy()
+    return z if z.shape[2] > 1 else np.concatenate([np.zeros_like(z), z], axis=2)  # one logit: two labels
+
+
 def readouts(seen: Observed) -> list[Readout]:
-    """How each text's attention becomes logits: the one place that looks into the decoder."""
-    decoder, n_words = seen.decoder, seen.n_words
-    own, states = seen.words(seen.alpha), seen.projected.numpy()
+    """How each text's attention becomes logits."""
+    n_words, own, logits = seen.n_words, seen.words(seen.alpha), logits_of_words(seen)
     texts = range(len(own))
-    if decoder.theta is not None:
-        bias = decoder.theta.bias.numpy()
-        logits = states + bias if len(bias) > 1 else np.concatenate([0 * states, states + bias], axis=2)
+    if logits is not None:
         return [Linear(logits[i, : n_words[i]], own[i]) for i in texts]
+    decoder, states = seen.decoder, seen.projected.numpy()
     assert decoder.Wp is not None
     assert decoder.Wq is not None
     assert decoder.W2 is not None

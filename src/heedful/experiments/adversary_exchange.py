@@ -5,9 +5,9 @@ leaves of the simplex, as many as there are labels. Single words cannot be excha
 alone would change the outputs); like a pivot of the simplex method, an exchange moves the weights of all words
 in play at once. With J_t = dy / dalpha_t (labels) at the present distribution p and its heaviest words b, an
 exchange that lets word j in by theta is p_j + theta, p_b + theta d_b with J_j + sum_b J_b d_b as near to 0 as
-least squares bring it, and 1 + sum_b d_b = 0. There are five kinds of exchange, all of this form:
-    a word comes in; a word goes out; all light words go out at once; the outputs move from label k to label l
-(and so the weights of the words in play). Each goes as far as weights stay positive and, as the derivative
+least squares bring it, and 1 + sum_b d_b = 0. There are four kinds of exchange, all of this form:
+    a word comes in; a word goes out; all light words go out at once; the outputs move from one label to another
+(and with them the weights of the words in play). Each goes as far as weights stay positive and, as the derivative
 predicts, TVD <= epsilon: JSD is convex along it, so its best end is the far one. The exchanges that promise most
 are shown to the decoder, brought back within epsilon by Newton steps, and the best one is taken. Nothing is
 taken that is infeasible or not better, so a search never ends below its start.
@@ -15,16 +15,14 @@ taken that is infeasible or not better, so a search never ends below its start.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
 from heedful.experiments.observe import Observed, tvd
 
 _LABELS = 8  # outputs that an exchange keeps in view: the most probable ones; the decoder judges all
-_TRIED = 12  # exchanges shown to the decoder in one round ...
-_FRACTIONS = (1.0, 0.9, 0.6, 0.25, 0.05)  # ... each at so many lengths
+_TRIED = 8  # exchanges shown to the decoder in one round ...
+_FRACTIONS = (1.0, 0.8, 0.4, 0.1)  # ... each at so many lengths
 _LIGHT = (1.0, 0.3, 0.1)  # light words: at most this share of the heaviest that is not in play
 _NEWTON = 3  # steps back into the ball of radius epsilon
 _LEAST_GAIN = 1e-7
@@ -69,15 +67,18 @@ class _Moves:
         self.respond = torch.linalg.solve(square, columns.mT) * in_play.unsqueeze(3)  # (B, S, M, R)
         self.respond[:, :, 0] = -self.respond[:, :, 1:].sum(2)
 
-        come = -(self.respond @ (slope - basic[..., :1]))  # (B, S, M, T) of the words in play, as one comes in
+        come = -(
+            self.respond @ (slope - basic[..., :1])
+        )  # (B, S, M, T) of the words in play, as one comes in
         come[:, :, 0] -= 1
         is_basic = torch.zeros_like(p, dtype=torch.bool).scatter_(2, self.basic, in_play)
         rest = torch.where(is_basic, 0.0, p)  # (B, S, T) weight of words that are not in play
         share = rest / rest.amax(2, keepdim=True).clamp(min=1e-300)
         self.light = torch.stack([torch.where(share <= most, rest, 0.0) for most in _LIGHT], dim=3)
         n = torch.arange(len(self.labels[0]))
-        k, l = (x.flatten() for x in torch.meshgrid(n, n, indexing="ij"))
-        shift = self.respond[..., k[k != l]] - self.respond[..., l[k != l]]  # (B, S, M, R (R - 1))
+        to, other = (x.flatten() for x in torch.meshgrid(n, n, indexing="ij"))
+        to, other = to[to != other], other[to != other]
+        shift = self.respond[..., to] - self.respond[..., other]  # (B, S, M, R (R - 1))
         self.d = torch.cat([come, -come, -(come @ self.light), shift], dim=3)  # (B, S, M, C)
         none = p.new_zeros(*p.shape[:2], slope.shape[2], shift.shape[3])
         own = torch.cat([slope, -slope, -(slope @ self.light), none], dim=3)
@@ -105,7 +106,9 @@ class _Moves:
         gain = phi(of_basic, self.x).sum(2, keepdim=True) - phi(of_basic.unsqueeze(3), after).sum(2)
         cost, words = phi(alpha, self.p), self.words
         gain[..., :words] += cost - phi(alpha, self.p + step[..., :words])
-        gain[..., words : 2 * words] += cost - phi(alpha, (self.p - step[..., words : 2 * words]).clamp(min=0))
+        gain[..., words : 2 * words] += cost - phi(
+            alpha, (self.p - step[..., words : 2 * words]).clamp(min=0)
+        )
         for i in range(len(_LIGHT)):
             out = self.light[..., i]
             left = (self.p - step[..., 2 * words + i, None] * out).clamp(min=0)
@@ -113,13 +116,17 @@ class _Moves:
         gain = torch.where(step > _NOTHING, gain, -torch.inf)
         column = gain.topk(min(n, gain.shape[2]), dim=2).indices  # (B, S, n)
         lengths = step.gather(2, column).unsqueeze(3) * torch.tensor(_FRACTIONS, dtype=step.dtype)
-        tried = self.p.unsqueeze(2).unsqueeze(2) + lengths.unsqueeze(4) * self._directions(column).unsqueeze(3)
+        tried = self.p.unsqueeze(2).unsqueeze(2) + lengths.unsqueeze(4) * self._directions(column).unsqueeze(
+            3
+        )
         return _normalised(tried.flatten(2, 3))
 
     def _longest(self) -> Tensor:
         """How far each exchange can go by positive weights and predicted TVD: (B, S, C)."""
         shrinking = self.d < -1e-12
-        until_zero = torch.where(shrinking, self.x.unsqueeze(3) / torch.where(shrinking, -self.d, 1.0), torch.inf)
+        until_zero = torch.where(
+            shrinking, self.x.unsqueeze(3) / torch.where(shrinking, -self.d, 1.0), torch.inf
+        )
         longest = torch.minimum(until_zero.amin(2), self.most)
         off, allowed = self.off.unsqueeze(3), (0.5 * self.off.abs().sum(2)).clamp(min=1.0).unsqueeze(2)
         step, low, high = longest, torch.zeros_like(longest), longest
@@ -132,7 +139,9 @@ class _Moves:
     def _directions(self, column: Tensor) -> Tensor:
         """What a step of 1 adds to p, of exchanges (B, S, n): (B, S, n, T)."""
         n, words = column.shape[2], self.words
-        of_basic = self.d.gather(3, column.unsqueeze(2).expand(-1, -1, self.d.shape[2], -1)).mT  # (B, S, n, M)
+        of_basic = self.d.gather(
+            3, column.unsqueeze(2).expand(-1, -1, self.d.shape[2], -1)
+        ).mT  # (B, S, n, M)
         direction = self.p.new_zeros(*column.shape, words)
         direction.scatter_add_(3, self.basic.unsqueeze(2).expand(-1, -1, n, -1), of_basic)
         sign = (column < words).to(self.p.dtype) - ((column >= words) & (column < 2 * words)).to(self.p.dtype)

@@ -4,7 +4,7 @@ JSD(p, alpha^) = ln 2 - sum_t phi(alpha^_t, p_t), and phi is concave in p_t (adv
 low <= p <= high the chord of phi lies below it, so the least sum of chords, a linear program under the
 inequalities of adversary_bound, is a lower bound of the cost in the box. The box with the least bound is halved at
 the word whose chord (or whose share in the error of tanh) is farthest from the truth, until no box is left that
-could hold a distribution farther than the one that was found by more than `WITHIN`, or the linear programs are used
+could hold a distribution farther than the one that was found by more than `PROVED`, or the linear programs are used
 up. No word can have more weight than the cost it may have; this makes the first box small.
 """
 
@@ -18,9 +18,8 @@ import numpy as np
 from scipy.optimize import linprog
 
 from heedful.experiments.adversary_bound import Readout, Rows, directions, outputs, violated
-from heedful.experiments.adversary_exact import LN2, Bools, Floats, phi
+from heedful.experiments.adversary_exact import LN2, PROVED, Bools, Floats, phi
 
-WITHIN = 0.01  # of JSD: what a proof tries to reach
 _WORK = 1 << 21  # numbers in the linear programs of one text: long ones get fewer
 
 
@@ -42,7 +41,7 @@ class Proof:
         self, readout: Readout, own: Floats, y: Floats, candidates: Bools, epsilon: float, found: float
     ) -> None:
         self.readout, self.own, self.y, self.candidates, self.epsilon = readout, own, y, candidates, epsilon
-        self.budget = LN2 - found - WITHIN  # what costs less would be farther
+        self.budget = LN2 - found - PROVED  # what costs less would be farther
         self.v, self.h = directions(y, candidates, epsilon)
         self.programs = self.size = 0
 
@@ -92,7 +91,9 @@ class Proof:
         slope, fixed = chord(self.own, box.low, box.high)
         missed = np.maximum(phi(self.own, box.p) - slope * box.p - fixed, 0.0)  # (words,)
         blame = self.readout.blame(box.p, box.x, box.low, box.high)
-        score = missed / max(missed.sum(), WITHIN) + min(max(beyond, 0.0), 1.0) * blame / max(blame.sum(), 1e-12)
+        score = missed / max(missed.sum(), PROVED) + min(max(beyond, 0.0), 1.0) * blame / max(
+            blame.sum(), 1e-12
+        )
         width = box.high - box.low
         return int(np.where(width > 1e-6, score + 1e-9 * width, -1.0).argmax())
 
@@ -118,13 +119,18 @@ def _solve(slope: Floats, rows: Rows, low: Floats, high: Floats) -> tuple[Floats
     """min slope . p: p, x and the least value; None if there is none."""
     words, features = len(slope), len(rows.low)
     sums = np.concatenate([np.ones(words), np.zeros(features)])
-    bounds = np.stack([np.concatenate([low, rows.low]), np.concatenate([high, rows.high])], axis=1)
+    lows, highs = np.concatenate([low, rows.low]).tolist(), np.concatenate([high, rows.high]).tolist()
     solved = linprog(
         np.concatenate([slope, np.zeros(features)]),
-        A_ub=rows.matrix, b_ub=rows.right, A_eq=sums[None], b_eq=[1.0], bounds=bounds, method="highs",
-    )  # fmt: skip
+        A_ub=rows.matrix,
+        b_ub=rows.right,
+        A_eq=sums[None],
+        b_eq=[1.0],
+        bounds=list(zip(lows, highs, strict=True)),
+        method="highs-ds",
+    )
     if solved.status == 2:
         return None
-    if solved.status != 0:
+    if solved.x is None or solved.fun is None:
         raise ArithmeticError(f"a linear program was not solved: {solved.message}")
     return solved.x[:words], solved.x[words:], float(solved.fun)
