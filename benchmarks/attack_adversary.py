@@ -82,8 +82,16 @@ class Target:
 def slsqp(target: Target, start: Floats) -> Floats:
     """Sequential least squares on the whole simplex."""
     own, tiny = target.own, 1e-9
+
+    def slope(p: Floats) -> Floats:
+        p = np.maximum(p, 0)
+        return np.asarray(0.5 * np.log((own + p + tiny) / (p + tiny)))
+
+    def cost(p: Floats) -> float:
+        return float(phi(own, np.maximum(p, 0)).sum())
+
     settings: dict[str, Any] = {
-        "jac": lambda p: 0.5 * np.log((own + np.maximum(p, 0) + tiny) / (np.maximum(p, 0) + tiny)),
+        "jac": slope,
         "bounds": [(0.0, 1.0)] * target.n,
         "constraints": [
             {"type": "ineq", "fun": lambda p: target.room(p) - 1e-9, "jac": target.room_slope},
@@ -92,7 +100,7 @@ def slsqp(target: Target, start: Floats) -> Floats:
         "method": "SLSQP",
         "options": {"maxiter": 60},
     }
-    solved = minimize(lambda p: float(phi(own, np.maximum(p, 0)).sum()), start, **settings)
+    solved = minimize(cost, start, **settings)
     return np.asarray(solved.x)
 
 

@@ -1,9 +1,10 @@
 """Adversarial attention for several classes and for decoders with a query, where no closed form is known.
 
-A feasible distribution (TVD <= epsilon) is a lower bound of the true epsilon-max JSD. Search starts from the model's
-own attention, the best one-hot, the best distributions on two words, and what a short run of Adam on the paper's
-objective ends with; each start is improved by exchanging words (adversary_exchange), and the farthest is kept, so the
-answer is never below any start. Starts come from the text alone: nothing is drawn by chance.
+A feasible distribution (TVD <= epsilon) is a lower bound of the true epsilon-max JSD. Search starts from the
+model's own attention, the best one-hot, the best distribution on two words, what short runs of Adam on the paper's
+objective end with, and for a linear decoder the solutions of a linear relaxation. Each start is improved by
+exchanging words (adversary_exchange), and the farthest is kept, so the answer is never below any start. Starts
+depend on the text alone: the same text has the same answer in any run of the experiment.
 
 The certificate is an upper bound, the least of three: the one-hot on the least attended word (JSD is convex, so
 nothing on the simplex is farther); for a linear decoder and each pair of labels, the exact answer under the one
@@ -14,6 +15,7 @@ and what branch and bound proves from all consequences together (adversary_proof
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -47,7 +49,8 @@ _GRID = tuple(i / 8 for i in range(1, 8))
 _REFINED = 16  # pairs that are refined, of those feasible on the grid and of those nearest to it
 _PAIRS = 1  # of them search starts from
 _ADAM: dict[str, Any] = {"steps": 60, "rate": 0.1, "penalty": 500.0}
-_ADAM_STARTS = 3
+_ADAM_STARTS = 2
+_WIDTHS = (1.0, 0.4)
 _ROUNDS = (12, 30)  # of exchanges: from every start, and from what the best few have become
 _BEST = 3
 _SLAB_LABELS = 8  # pairs of the most probable labels have slabs
@@ -72,7 +75,7 @@ def _search(seen: Observed, epsilon: float, dense: Tensor | None, programs: int)
         return farthest_feasible(seen, seen.alpha.unsqueeze(1), epsilon, bound)
     begun = starts(seen, epsilon)  # (B, S, T)
     if dense is not None:
-        begun = torch.cat([begun, _or_own(seen, dense, epsilon)], dim=1)
+        begun = torch.cat([begun, drawn_in(seen, dense, epsilon)], dim=1)
     moved = exchange_words(seen, begun, epsilon, _ROUNDS[0])
     moved = exchange_words(seen, _farthest(seen, moved, _BEST), epsilon, _ROUNDS[1])
     found = farthest_feasible(seen, moved, epsilon, bound)
@@ -83,15 +86,36 @@ def starts(seen: Observed, epsilon: float) -> Tensor:
     """Feasible distributions to start from: (B, S, T)."""
     drawn = [initial(int(n), _ADAM_STARTS, np.random.default_rng(0)) for n in seen.n_words]  # by length alone
     adam = adam_adversaries(seen, drawn, epsilon, **_ADAM)
-    two = _farthest(seen, _or_own(seen, pairs(seen, epsilon), epsilon), _PAIRS)
-    others = _or_own(seen, torch.cat([one_hots(seen, epsilon), adam], dim=1), epsilon)
+    two = _farthest(seen, drawn_in(seen, pairs(seen, epsilon), epsilon), _PAIRS)
+    others = torch.cat([one_hots(seen, epsilon), adam, relaxed_starts(seen, epsilon)], dim=1)
+    others = drawn_in(seen, others, epsilon)
     return torch.cat([seen.alpha.unsqueeze(1), two, others], dim=1)
 
 
-def _or_own(seen: Observed, p: Tensor, epsilon: float) -> Tensor:
-    """Distributions (B, n, T), the model's own in place of those that are not feasible."""
-    feasible = tvd(seen.decode(p), seen.y.unsqueeze(1)) <= epsilon
-    return torch.where(feasible.unsqueeze(2), p, seen.alpha.unsqueeze(1))
+def relaxed_starts(seen: Observed, epsilon: float) -> Tensor:
+    """For a linear decoder the solutions of its relaxation (adversary_proof), no word above a width: (B, n, T)."""
+    if logits_of_words(seen) is None:
+        return seen.alpha.unsqueeze(1)[:, :0]
+    found = seen.alpha.unsqueeze(1).repeat(1, len(_WIDTHS), 1)
+    for i, proof in enumerate(proofs(seen, epsilon, np.zeros(len(seen.examples)))):
+        n = len(proof.own)
+        for k, width in enumerate(_WIDTHS):
+            box = proof.relaxed(np.zeros(n), np.full(n, width), proof.own)
+            if box is not None:
+                found[i, k, :n] = torch.from_numpy(np.maximum(box.p, 0) / np.maximum(box.p, 0).sum())
+    return found
+
+
+def drawn_in(seen: Observed, p: Tensor, epsilon: float) -> Tensor:
+    """Distributions (B, n, T), and for those that are not feasible a feasible one on the way to the model's own."""
+    own, y = seen.alpha.unsqueeze(1), seen.y.unsqueeze(1)
+    step = p.new_ones(*p.shape[:2], 1)
+    inside, outside = torch.zeros_like(step), torch.ones_like(step)
+    for _ in range(16):
+        feasible = (tvd(seen.decode(torch.lerp(own, p, step)), y) <= epsilon).unsqueeze(2)
+        inside, outside = torch.where(feasible, step, inside), torch.where(feasible, outside, step)
+        step = (inside + outside) / 2
+    return torch.where(inside == 1, p, torch.lerp(own, p, inside))
 
 
 def _farthest(seen: Observed, p: Tensor, n: int) -> Tensor:
@@ -103,13 +127,20 @@ def _farthest(seen: Observed, p: Tensor, n: int) -> Tensor:
 
 def proved(seen: Observed, found: Adversary, epsilon: float, programs: int) -> Floats:
     """The bound after branch and bound, where it was not near enough: (B,)."""
-    bound, y = found.bound.copy(), seen.y.numpy()
-    candidates = np.ones(y.shape, dtype=np.bool_) if seen.candidates is None else seen.candidates.numpy()
-    own, readout = seen.words(seen.alpha), readouts(seen)
-    for i in np.flatnonzero(bound > found.jsd + PROVED) if programs else ():
-        proof = Proof(readout[i], own[i], y[i], candidates[i], epsilon, float(found.jsd[i]))
-        bound[i] = min(bound[i], proof.bound(programs))
+    bound = found.bound.copy()
+    if programs:
+        for i, proof in enumerate(proofs(seen, epsilon, found.jsd)):
+            if bound[i] > found.jsd[i] + PROVED:
+                bound[i] = min(bound[i], proof.bound(programs))
     return bound
+
+
+def proofs(seen: Observed, epsilon: float, found: Floats) -> Iterator[Proof]:
+    """Of each text, that nothing is farther than what was found."""
+    y = seen.y.numpy()
+    candidates = np.ones(y.shape, dtype=np.bool_) if seen.candidates is None else seen.candidates.numpy()
+    for i, (readout, own) in enumerate(zip(readouts(seen), seen.words(seen.alpha), strict=True)):
+        yield Proof(readout, own, y[i], candidates[i], epsilon, float(found[i]))
 
 
 def upper_bound(seen: Observed, epsilon: float) -> Floats:
