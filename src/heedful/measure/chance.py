@@ -61,13 +61,9 @@ def overlap_floor(n_tokens: ArrayLike, k: int | float) -> Floor:
     """The mean of `top_k_overlap` over texts of these lengths: expected k / T for each."""
     t = np.asarray(n_tokens, dtype=np.int64)
     t = t[t >= 1]
-    size = how_many(t, k)
-    law = stats.hypergeom(t, size, size)
-    share = law.mean() / size
-    variance = law.var() / size**2
-    if not len(t):
-        return _NONE
-    return Floor(len(t), float(share.mean()), float(np.sqrt(variance.sum()) / len(t)))
+    share = how_many(t, k) / np.maximum(t, 1)  # expected
+    variance = (1 - share) ** 2 / np.maximum(t - 1, 1)  # of a hypergeometric count over k
+    return Floor(len(t), float(share.mean()), float(np.sqrt(variance.sum()) / len(t))) if len(t) else _NONE
 
 
 _NONE = Floor(0, float("nan"), float("nan"))

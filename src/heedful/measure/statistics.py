@@ -1,8 +1,8 @@
 """From one number for each text to one line of a table: undefined values are counted, never averaged in.
 
-Which uncertainty an interval contains depends on what was drawn: `mean_interval` and `paired` speak of other texts
-for the same trained model, `over_runs` of other texts and other training seeds. benchmarks/coverage.py measures how
-often they hold the true mean.
+Which uncertainty an interval contains depends on what was drawn: `mean_interval` and `paired` speak of other
+texts for the same trained model, `over_runs` of other texts and other training seeds. How often they hold the true
+mean: benchmarks/coverage_of_means.py.
 """
 
 from __future__ import annotations
@@ -287,7 +287,10 @@ def significant(values: ArrayLike, p: ArrayLike) -> Significant:
 
 
 def smallest_detectable(std: float, n: int, *, level: float = 0.95, power: float = POWER) -> float:
-    """The smallest true mean (difference) that a test on n texts finds with this power: (z + z') std / sqrt(n)."""
+    """The smallest true mean (difference) that a test on n texts finds with this power: (z + z') std / sqrt(n).
+
+    By the normal distribution: for 20 texts the power is .76 instead of .8.
+    """
     if n < 2:
         return float("nan")
     return _z(level, power) * std / float(np.sqrt(n))
