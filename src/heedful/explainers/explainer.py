@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -37,6 +37,7 @@ class Scores:
     special: Tensor | None = (
         None  # (batch,) what fell to markers and other special tokens, where that is known
     )
+    rest: Mapping[str, Tensor] = field(default_factory=dict)  # (batch,) by name: what fell to no token at all
 
 
 @dataclass(frozen=True, slots=True)
