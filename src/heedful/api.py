@@ -94,7 +94,7 @@ def explain(
 
     names = list(methods or DEFAULT_METHODS)
     if names == ["all"]:
-        names = list(EXPLAINERS)
+        names = [name for name, explainer in EXPLAINERS.items() if explainer.needs <= model.network.can]
     examples = _as_examples(model, texts, queries)
     progress = progress or Progress(quiet=True)
     with progress.bar("explain", total=len(examples)) as bar:

@@ -120,6 +120,7 @@ def methods_of(config: CorrelationConfig) -> dict[str, Callable[..., Floats]]:
         knows = "output" in explainer.options
 
         def scores(model: Network, batch: Batch, output: Output) -> Floats:
+            explainer.check(model.can)
             known = {"output": output} if knows else {}
             found = explainer.run(model, batch, output.predicted, **options, **known).passage
             values: Floats = found.detach().cpu().numpy()

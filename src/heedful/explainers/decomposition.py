@@ -6,7 +6,7 @@ that the sum is a check: of a network with a layer that cannot be held linear, n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -37,9 +37,39 @@ class Decomposition:
     def gap(self) -> Tensor:
         return self.f - self.words - self.special - self.positions - self.biases
 
+    @property
+    def missing(self) -> Tensor:
+        """The gap, relative to the size of all parts: (batch,)."""
+        parts = torch.stack((self.f, self.words, self.special, self.positions, self.biases))
+        size: Tensor = parts.abs().sum(0).clamp(min=torch.finfo(self.f.dtype).tiny)
+        return self.gap.abs() / size
+
+    @property
+    def fits(self) -> Tensor:
+        """Whether the gap is no more than rounding: (batch,)."""
+        found: Tensor = self.missing <= max(TOLERANCE, torch.finfo(self.f.dtype).eps ** 0.5)
+        return found
+
 
 def decompose(network: Differentiable, batch: Batch, target: Tensor) -> Decomposition:
     """f_c of each text, f_c = z_c (or -z where one logit z serves two labels), as a sum of parts."""
+    found = _decompose(network, batch, target)
+    if len(batch) > 1 and not found.fits.all():
+        # A network that reads a text in windows, or some texts apart, has rows that are no texts, and constants
+        # cannot be told apart by text: one text at a time, all rows are its own.
+        rows = torch.arange(len(batch), device=target.device).unsqueeze(1)  # (batch, 1)
+        alone = [_decompose(network, batch.rows(row), target[row]) for row in rows]
+        found = _together(alone, found)
+    if not found.fits.all():
+        raise Mistake(
+            f"lrp cannot take this network apart: {found.missing.max():.0%} of a logit is in none of its parts, so it "
+            "has a layer that is not linear when attention, norms and activations are held constant; use "
+            "gradient_x_input or integrated_gradients."
+        )
+    return found
+
+
+def _decompose(network: Differentiable, batch: Batch, target: Tensor) -> Decomposition:
     read = [batch.passage] if batch.query is None or not network.has_query else [batch.passage, batch.query]
     with torch.no_grad():
         embedded = [network.embed(tokens) for tokens in read]
@@ -50,7 +80,7 @@ def decompose(network: Differentiable, batch: Batch, target: Tensor) -> Decompos
         f = network.link.score(logits, target)  # (batch,)
         slopes = torch.autograd.grad(f.sum(), x)  # texts do not mix: one sum serves them all
     parts = [(slope * part).sum(-1).detach() for slope, part in zip(slopes, x, strict=True)]
-    found = Decomposition(
+    return Decomposition(
         f=f.detach(),
         passage=parts[0],
         query=parts[1] if len(parts) > 1 else None,
@@ -59,23 +89,15 @@ def decompose(network: Differentiable, batch: Batch, target: Tensor) -> Decompos
         positions=mode.constants[POSITIONS],
         biases=mode.constants[BIASES],
     )
-    _check(found)
-    return found
+
+
+def _together(alone: list[Decomposition], wide: Decomposition) -> Decomposition:
+    """Texts one by one as a batch: tokens as in `wide`, where they are the same."""
+    names = ("f", "words", "special", "positions", "biases")
+    return replace(wide, **{name: torch.cat([getattr(one, name) for one in alone]) for name in names})
 
 
 def _sum(parts: list[Tensor], read: list[Tokens], words: bool) -> Tensor:
     """Of all tokens that are words, or of all others: (batch,)."""
     sums = [(part * (tokens.mask == words)).sum(1) for part, tokens in zip(parts, read, strict=True)]
     return torch.stack(sums).sum(0)
-
-
-def _check(found: Decomposition) -> None:
-    size = torch.stack([part.abs() for part in (found.words, found.special, found.positions, found.biases)])
-    allowed = max(TOLERANCE, torch.finfo(found.f.dtype).eps ** 0.5) * (size.sum(0) + found.f.abs())
-    if (found.gap.abs() > allowed).any() or not found.f.isfinite().all():
-        missed = (found.gap.abs() / (size.sum(0) + found.f.abs())).max()
-        raise Mistake(
-            f"lrp cannot take this network apart: {missed:.0%} of a logit is in none of its parts, so it has a layer "
-            "that is not linear when attention, norms and activations are held constant; use gradient_x_input or "
-            "integrated_gradients."
-        )

@@ -14,12 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from threading import RLock, get_ident
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+TURN = RLock()  # a module's forward is changed by one at a time
 POSITIONS, BIASES = "positions and types", "biases"  # the constants, by where they come from
 
 
@@ -32,7 +34,8 @@ class Frozen(TorchFunctionMode):
     """
 
     def __init__(self, inputs: Sequence[Tensor]) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
+        self.thread = get_ident()
         self.inputs, self.n = {id(x) for x in inputs}, len(inputs[0])
         self.constants = {kind: inputs[0].new_zeros(self.n) for kind in (POSITIONS, BIASES)}
         self._looked_up: dict[
@@ -60,10 +63,12 @@ class Frozen(TorchFunctionMode):
                 amount = slope @ constant.to(slope)  # without a copy of the slope
             else:
                 amount = slope * constant
-            self.constants[kind] += amount.reshape(self.n, -1).sum(1).to(self.constants[kind])
+            # where a network reads a text as several rows, or some texts apart, this is wrong by text: see `decompose`
+            by_text = amount.reshape(self.n, -1).sum(1) if amount.numel() % self.n == 0 else torch.nan
+            self.constants[kind] = self.constants[kind] + by_text
 
         if out.requires_grad:
-            out.register_hook(write)
+            out.register_hook(write)  # type: ignore[no-untyped-call]
 
     def _is_position(self, func: Any, args: tuple[Any, ...]) -> bool:
         return func.__name__ == "embedding" or any(id(given) in self._looked_up for given in args)
@@ -82,15 +87,20 @@ def frozen(network: Any, inputs: Sequence[Tensor]) -> Iterator[Frozen]:
 
     Activations of transformers that are written out as products get a frozen forward of their own meanwhile.
     """
+    with TURN, Frozen(inputs) as mode, _activations(network, mode):
+        yield mode
+
+
+@contextmanager
+def _activations(network: Any, mode: Frozen) -> Iterator[None]:
     module = network if isinstance(network, nn.Module) else getattr(network, "module", None)
     changed: list[tuple[nn.Module, Any]] = []
     try:
         for part in module.modules() if isinstance(module, nn.Module) else ():
             if type(part).__module__ == "transformers.activations":
                 changed.append((part, vars(part).get("forward")))
-                part.forward = partial(_activation, part.forward)
-        with Frozen(inputs) as mode:
-            yield mode
+                part.forward = partial(_activation, mode.thread, part.forward)
+        yield
     finally:
         for part, forward in changed:
             if forward is None:
@@ -167,10 +177,11 @@ def scaled(z: Tensor, value: Tensor) -> Tensor:
     return found
 
 
-def _activation(forward: Callable[..., Tensor], z: Tensor) -> Tensor:
-    """An activation module's forward."""
-    value = forward(z.detach())
-    return scaled(z, value) if z.requires_grad else value
+def _activation(thread: int, forward: Callable[..., Tensor], z: Tensor) -> Tensor:
+    """An activation module's forward; other threads find it as it was."""
+    if get_ident() != thread or not z.requires_grad:
+        return forward(z)
+    return scaled(z, forward(z.detach()))
 
 
 # Rules: (mode, function, args, kwargs) -> value. At least one of the arguments depends on the inputs.

@@ -33,6 +33,8 @@ def explain(
     An option goes to each of the methods that take it; one that none takes is a mistake.
     """
     chosen = [find(name) for name in methods]
+    for explainer in chosen:
+        explainer.check(model.network.can, model.name)
     check_options(chosen, options)
     wanted = None if target is None else model.label_index(target)
     made: dict[int, Explained] = {}
