@@ -125,16 +125,17 @@ def tensors(args: Sequence[Any]) -> Iterator[Tensor]:
 
 
 class _Scaled(torch.autograd.Function):
-    """value, with the gradient of ratio * z."""
+    """act(z), with the gradient of ratio * z; where z is 0, so is ratio * z."""
 
     @staticmethod
-    def forward(ctx: Any, z: Tensor, value: Tensor, ratio: Tensor) -> Tensor:
-        ctx.save_for_backward(ratio)
-        return value.view_as(value)
+    def forward(ctx: Any, z: Tensor, act: Callable[[Tensor], Tensor]) -> Tensor:
+        value = act(z)
+        ctx.save_for_backward(torch.where(z == 0, 0.0, value / z))
+        return value.clone() if value is z else value
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        return grads[0] * ctx.saved_tensors[0], None, None
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        return grads[0] * ctx.saved_tensors[0], None
 
 
 class _Share(torch.autograd.Function):
@@ -170,18 +171,15 @@ class _LayerNorm(torch.autograd.Function):
         return slope, None, None, None, None
 
 
-def scaled(z: Tensor, value: Tensor) -> Tensor:
-    """value = ratio * z, the ratio a constant; where z is 0, so is ratio * z."""
-    z_now = z.detach()
-    found: Tensor = _Scaled.apply(z, value, torch.where(z_now == 0, 0.0, value / z_now))  # type: ignore[no-untyped-call]
-    return found
+def scaled(z: Tensor, act: Callable[[Tensor], Tensor]) -> Tensor:
+    """act(z) = ratio * z, the ratio a constant."""
+    value: Tensor = _Scaled.apply(z, act)  # type: ignore[no-untyped-call]
+    return value
 
 
 def _activation(thread: int, forward: Callable[..., Tensor], z: Tensor) -> Tensor:
     """An activation module's forward; other threads find it as it was."""
-    if get_ident() != thread or not z.requires_grad:
-        return forward(z)
-    return scaled(z, forward(z.detach()))
+    return scaled(z, forward) if get_ident() == thread and z.requires_grad else forward(z)
 
 
 # Rules: (mode, function, args, kwargs) -> value. At least one of the arguments depends on the inputs.
@@ -198,8 +196,9 @@ def ratio(mode: Frozen, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     z, kwargs = args[0], {name: given for name, given in kwargs.items() if name != "inplace"}
     if not depends(z) or any(depends(given) for given in args[1:]):
         return constant(mode, func, args, kwargs)
-    copied = z.detach().clone() if func.__name__.endswith("_") else z.detach()  # relu_ writes on its argument
-    return _back_into(func, args, scaled(z, func(copied, *args[1:], **kwargs)))
+    in_place = func.__name__.endswith("_")  # relu_ writes on its argument
+    value = scaled(z, lambda z: func(z.clone() if in_place else z, *args[1:], **kwargs))
+    return _back_into(func, args, value)
 
 
 def product(mode: Frozen, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -213,8 +212,9 @@ def product(mode: Frozen, func: Any, args: tuple[Any, ...], kwargs: dict[str, An
             return _Share.apply(given, 1 / k)  # type: ignore[no-untyped-call]
         return type(given)(map(share, given)) if type(given) in (list, tuple) else given
 
-    shared = tuple(map(share, args))
-    return _back_into(func, args, torch.mul(*shared) if func.__name__ == "mul_" else func(*shared, **kwargs))
+    if func.__name__ == "mul_":
+        return _back_into(func, args, torch.mul(share(args[0].clone()), share(args[1])))
+    return func(*map(share, args), **kwargs)
 
 
 def quotient(mode: Frozen, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
