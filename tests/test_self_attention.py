@@ -14,9 +14,10 @@ import zoo
 from heedful.errors import Mistake
 from heedful.explainers import EXPLAINERS, Scores
 from heedful.explainers.rollout import max_flows
-from heedful.models.network import Edit, Output
+from heedful.models.network import Edit, Output, SelfAttends
 from heedful.records import Batch
 from test_toy_transformer import ids_of
+from tiny_transformers import AttentionEdited, module
 from toy_transformer import DIM, HEADS, LAYERS, Array, ToyTransformer, by_hand
 
 LENGTHS = [4, 1, 6]
@@ -25,7 +26,7 @@ LAYERS_ASKED = (0, 1, -1)
 SIZE = DIM // HEADS
 
 
-def run(name: str, model: ToyTransformer, batch: Batch, **options: Any) -> Scores:
+def run(name: str, model: SelfAttends, batch: Batch, **options: Any) -> Scores:
     return EXPLAINERS[name].run(model, batch, torch.zeros(len(batch), dtype=torch.long), **options)
 
 
@@ -249,3 +250,58 @@ def test_norms_that_cannot_be_had_are_refused() -> None:
         run("attention_x_norm", NormBetween(), batch)
     with pytest.raises(Mistake, match="no output projection follows the attention of layer 1"):
         run("attention_x_norm", NoProjection(), batch)
+
+
+# The same on models of transformers: where values and projections are is known here, and nowhere in the code.
+
+VALUES = {  # of layer 1: values, output projection
+    "bert": ("bert.encoder.layer.1.attention.self.value", "bert.encoder.layer.1.attention.output.dense"),
+    "llama": ("model.layers.1.self_attn.v_proj", "model.layers.1.self_attn.o_proj"),
+    "opt": ("model.decoder.layers.1.self_attn.v_proj", "model.decoder.layers.1.self_attn.out_proj"),
+}
+
+
+@pytest.mark.parametrize("family", VALUES)
+def test_attention_x_norm_of_transformers(family: str) -> None:
+    model, batch = AttentionEdited(module(family)), zoo.batch([6, 6])
+    value, projection = (model.module.get_submodule(name) for name in VALUES[family])
+    given: list[Tensor] = []
+    hook = value.register_forward_hook(lambda part, args, out: given.append(out.detach()))
+    weights = model.attentions(batch)[:, 1].detach()  # (batch, heads, to, from)
+    hook.remove()
+    heads, size = weights.shape[1], 24 // weights.shape[1]
+    for row, at in (("first", 0), ("last", 7)):
+        scores = run("attention_x_norm", model, batch, layer=1, row=row)
+        total = torch.zeros(2, 8, 24, dtype=torch.float64)
+        for head in range(heads):
+            shared = head if given[0].shape[-1] == 24 else 0  # keys and values of grouped heads
+            v = given[0][..., shared * size : (shared + 1) * size]  # (batch, from, size)
+            W = projection.weight[:, head * size : (head + 1) * size].detach()
+            total += weights[:, head, at, :, None] * (v @ W.T)
+        expected = total.norm(dim=-1)
+        torch.testing.assert_close(scores.passage, expected * batch.passage.mask, atol=1e-9, rtol=1e-7)
+        torch.testing.assert_close(
+            scores.special, (expected * ~batch.passage.mask).sum(1), atol=1e-9, rtol=1e-7
+        )
+
+
+@pytest.mark.parametrize("family", VALUES)
+def test_value_zeroing_of_transformers(family: str) -> None:
+    """The value vector set to zero inside the model, by a hook, is a column of weights set to zero."""
+    model, batch = AttentionEdited(module(family)), zoo.batch([6, 6])
+    value = model.module.get_submodule(VALUES[family][0])
+    own = model.states(batch)[:, 2].detach()
+    distances = torch.zeros(2, 8, 8, dtype=torch.float64)  # (batch, to, from)
+    for j in range(8):
+
+        def zero(part: Any, args: Any, out: Tensor, j: int = j) -> Tensor:
+            return out * (torch.arange(8) != j)[:, None]
+
+        hook = value.register_forward_hook(zero)
+        changed = model.states(batch)[:, 2].detach()
+        hook.remove()
+        distances[:, :, j] = 1 - torch.cosine_similarity(changed, own, dim=-1)
+    maps = distances / distances.sum(-1, keepdim=True)
+    for row, at in (("first", 0), ("last", 7)):
+        scores = run("value_zeroing", model, batch, layer=1, row=row)
+        torch.testing.assert_close(scores.passage, maps[:, at] * batch.passage.mask, atol=1e-9, rtol=1e-6)

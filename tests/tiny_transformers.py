@@ -5,6 +5,7 @@ Skips where transformers is not installed. Nothing is downloaded: only configura
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor
 
 from heedful.models.link import SOFTMAX, Link
-from heedful.models.network import Output
+from heedful.models.network import Edit, Output
 from heedful.records import Batch, Tokens
 
 LABELS = 3
@@ -101,3 +102,53 @@ class EmbeddingsGiven:
         x = self.embed(batch.passage) if x is None else x
         found = self.module(inputs_embeds=x, attention_mask=batch.passage.present.long())
         return Output(found.logits, self.link)
+
+
+class AttentionEdited(EmbeddingsGiven):
+    """And whose attention goes through the attention interface of transformers; for texts without padding."""
+
+    can = EmbeddingsGiven.can | {"attends", "self_attends", "edits_attention"}
+
+    def __init__(self, module: Any, reads: str = "first") -> None:
+        super().__init__(module)
+        from transformers import AttentionInterface, AttentionMaskInterface
+        from transformers.masking_utils import eager_mask
+
+        self.reads = reads
+        self._edit: Edit | None = None
+        self._seen: list[Tensor] = []
+        AttentionInterface.register("edited_in_tests", self._attend)
+        AttentionMaskInterface.register("edited_in_tests", eager_mask)
+        module.set_attn_implementation("edited_in_tests")
+
+    def _attend(self, part: Any, query: Tensor, key: Tensor, value: Tensor, mask: Any, **more: Any) -> Any:
+        eager = sys.modules[type(part).__module__].eager_attention_forward
+        weights = eager(part, query, key, value, mask, **more)[1]
+        if self._edit is not None:
+            weights = self._edit(len(self._seen), weights)
+        self._seen.append(weights)
+        value = value.repeat_interleave(weights.shape[1] // value.shape[1], dim=1)
+        return (weights @ value).transpose(1, 2).contiguous(), weights
+
+    def _run(self, batch: Batch, x: Tensor | None, edit: Edit | None) -> Any:
+        self._seen, self._edit = [], edit
+        x = self.embed(batch.passage) if x is None else x
+        mask = batch.passage.present.long()
+        return self.module(inputs_embeds=x, attention_mask=mask, output_hidden_states=True)
+
+    def __call__(
+        self,
+        batch: Batch,
+        *,
+        x: Tensor | None = None,
+        x_query: Tensor | None = None,
+        edit: Edit | None = None,
+    ) -> Output:
+        return Output(self._run(batch, x, edit).logits, self.link)
+
+    def attentions(self, batch: Batch) -> Tensor:
+        self._run(batch, None, None)
+        return torch.stack(self._seen, dim=1)
+
+    def states(self, batch: Batch, *, edit: Edit | None = None) -> Tensor:
+        return torch.stack(self._run(batch, None, edit).hidden_states, dim=1)

@@ -161,5 +161,5 @@ ATTENTION_X_NORM = Explainer(
     False,
     "heads + 2 forward",
     attention_x_norm,
-    needs=frozenset({"attends", "self_attends", "edits_attention"}),
+    needs=frozenset({"self_attends", "edits_attention"}),
 )

@@ -118,7 +118,7 @@ def pipes(maps: NDArray[np.float64]) -> csr_array:
     return csr_array(coo_array((capacity, ((layer + 1) * n + i, layer * n + j)), shape=(size, size)))
 
 
-NEEDS = frozenset({"attends", "self_attends"})
+NEEDS = frozenset({"self_attends"})
 ROLLOUT = Explainer("rollout", "attention", False, "1 forward", rollout, needs=NEEDS)
 ATTENTION_FLOW = Explainer(
     "attention_flow", "attention", False, "1 forward, n maximum flows", attention_flow, needs=NEEDS

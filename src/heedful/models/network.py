@@ -30,7 +30,7 @@ CAPABILITIES = {
     "predicts": "that says how probable each label is",
     "differentiable": "whose word embeddings can be read and given",
     "attends": "whose attention weights can be read",
-    "self_attends": "in whose layers every token attends to tokens, and whose states can be read layer by layer",
+    "self_attends": "in whose layers every token attends to tokens",
     "edits_attention": "whose prediction can be computed under other attention weights",
     "pools_by_attention": "in which one vector of attention weights pools the states of the words",
 }
