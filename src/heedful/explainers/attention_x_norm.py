@@ -60,7 +60,7 @@ def attention_x_norm(
     heads: int | Sequence[int] | None = None,
     row: Row | None = None,
 ) -> Scores:
-    """||sum over `heads` of alpha^h_ij f^h(x_j)|| of one `layer` (Kobayashi et al. 2020, section 3, equation 4).
+    """||sum over `heads` of alpha^h_ij f^h(x_j)|| of one `layer` (Kobayashi et al. 2020, section 3).
 
     i is the first token, the last, or the mean over all (`row`); None: where the classifier reads. What the residual
     connection adds is not counted.

@@ -30,7 +30,7 @@ TOKENS = 4096  # of one forward pass
 def value_zeroing(
     model: SelfAttends, batch: Batch, target: Tensor, *, layer: int = -1, row: Row | None = None
 ) -> Scores:
-    """Value zeroing at one `layer` (Mohebbi et al. 2023, section 3, equations 3 and 4), rows normalised to sum 1.
+    """Value zeroing at one `layer` (Mohebbi et al. 2023), rows normalised to sum 1.
 
     Seen from the first token, the last, or the mean over all (`row`); None: where the classifier reads.
     """
