@@ -23,6 +23,7 @@ LENGTHS = [5, 1, 11, 2, 8, 8]
 FAST: dict[str, list[dict[str, Any]]] = {
     "correlation": [{}],
     "permutation": [{"permutations": 10}],
+    "heads": [{}],
     "adversarial": [{}, {"method": "adam", "steps": 30}, {"compare": True, "refine": True, "steps": 30}],
 }
 CASES = [(name, options, task) for name in EXPERIMENTS for options in FAST[name] for task in zoo.TASK_NAMES]
@@ -118,7 +119,7 @@ def test_a_float32_model_gives_nearly_the_same_rows(name: str) -> None:
         )
         for model in (zoo.network(), zoo.network().float())
     ]
-    value = {"correlation": "tau", "permutation": "median", "adversarial": "jsd"}[name]
+    value = {"correlation": "tau", "permutation": "median", "adversarial": "jsd", "heads": "tvd"}[name]
     assert tables[0][value].to_numpy() == pytest.approx(tables[1][value].to_numpy(), abs=1e-3)
 
 

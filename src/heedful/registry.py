@@ -99,6 +99,7 @@ EXPERIMENTS: Registry[Experiment] = Registry(
         "correlation": "heedful.experiments.correlation:CORRELATION",
         "permutation": "heedful.experiments.permutation:PERMUTATION",
         "adversarial": "heedful.experiments.adversarial:ADVERSARIAL",
+        "heads": "heedful.experiments.heads:HEADS",
     },
 )
 
@@ -107,6 +108,10 @@ EXPLAINERS: Registry[Explainer] = Registry(
     "heedful.explainers",
     {
         "attention": "heedful.explainers.attention_weights:ATTENTION",
+        "rollout": "heedful.explainers.rollout:ROLLOUT",
+        "attention_flow": "heedful.explainers.rollout:ATTENTION_FLOW",
+        "attention_x_norm": "heedful.explainers.attention_x_norm:ATTENTION_X_NORM",
+        "value_zeroing": "heedful.explainers.value_zeroing:VALUE_ZEROING",
         "gradient": "heedful.explainers.gradient:GRADIENT",
         "gradient_x_input": "heedful.explainers.gradient:GRADIENT_X_INPUT",
         "integrated_gradients": "heedful.explainers.integrated_gradients:INTEGRATED_GRADIENTS",
