@@ -90,7 +90,9 @@ def sequences(
         torch.tensor(kept, device=device),
         side,
     )
-    return Sequences(found.index, found.present, row_of, torch.tensor(shares, dtype=torch.float64, device=device))
+    return Sequences(
+        found.index, found.present, row_of, torch.tensor(shares, dtype=torch.float64, device=device)
+    )
 
 
 def _indexed(
@@ -153,6 +155,14 @@ def split(values: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
     first = wide[:, :n] * passage.present
     if batch.query is None or values.shape[1] <= n:  # the model attends to its passage alone
         return first, None
-    place = torch.arange(batch.query.ids.shape[1], device=values.device) + passage.present.sum(1, keepdim=True)
+    place = torch.arange(batch.query.ids.shape[1], device=values.device) + passage.present.sum(
+        1, keepdim=True
+    )
     found = values.gather(1, place.clamp(max=values.shape[1] - 1))  # (batch, query length)
     return first, found * batch.query.present
+
+
+def present(batch: Batch, width: int) -> Tensor:
+    """(batch, width) which places hold a token: of the passage alone where a model attends to no more."""
+    alone = batch.passage.present
+    return alone if batch.query is None or width <= alone.shape[1] else sequences(batch).present

@@ -18,7 +18,9 @@ from heedful.models.huggingface.attention_calls import Attended, AttentionCall
 from heedful.models.huggingface.forward import Forward, Inputs
 from heedful.models.sequence import Side
 
-CLOSE = 1e-3  # answers that differ less, relative to their size, are the same: rounding is 1e-7, padding is not
+CLOSE = (
+    1e-3  # answers that differ less, relative to their size, are the same: rounding is 1e-7, padding is not
+)
 CLOSE_HALF = 5e-2  # with numbers of 16 bits
 Make = Callable[[list[int], Side, bool], Inputs]  # which of the texts, padding, embeddings (or ids)
 
@@ -26,11 +28,14 @@ Make = Callable[[list[int], Side, bool], Inputs]  # which of the texts, padding,
 @dataclass(frozen=True, slots=True)
 class Abilities:
     embeddings: bool  # it can be given embeddings
-    padding: Side | None  # where padding leaves its answer alone; None: nowhere, so texts of one length go together
+    padding: (
+        Side | None
+    )  # where padding leaves its answer alone; None: nowhere, so texts of one length go together
     attention: Literal["edited", "read"] | None  # through the interface; only told by the module; not at all
     n_outputs: int
     n_layers: int = 0
     n_heads: int = 0
+    states: bool = False  # it tells the states that go into its first layer and come out of each
 
 
 @torch.no_grad()
@@ -59,7 +64,9 @@ def find_abilities(forward: Forward, make: Make) -> Abilities:
 
     kind: Literal["edited", "read"] | None = None
     if getattr(getattr(forward.module, "config", None), "is_encoder_decoder", False):
-        return Abilities(embeddings, padding, None, outputs)  # three kinds of attention: none is the attention
+        return Abilities(
+            embeddings, padding, None, outputs
+        )  # three kinds of attention: none is the attention
     try:
         listened = forward(inputs, side, note)
         if seen and _square(seen, inputs) and _same(listened, own) and padding:
@@ -74,7 +81,12 @@ def find_abilities(forward: Forward, make: Make) -> Abilities:
         kind = "read" if seen and _square(seen, inputs) else None
     if kind is None:
         return Abilities(embeddings, padding, None, outputs)
-    return Abilities(embeddings, padding, kind, outputs, len(seen), seen[0].shape[1])
+    try:
+        told = forward.output(inputs, side, output_hidden_states=True).hidden_states or ()
+    except (AttributeError, TypeError, ValueError, NotImplementedError):
+        told = ()
+    states = len(told) == len(seen) + 1 and len({tuple(state.shape) for state in told}) == 1
+    return Abilities(embeddings, padding, kind, outputs, len(seen), seen[0].shape[1], states)
 
 
 def _takes_embeddings(forward: Forward, make: Make) -> bool:

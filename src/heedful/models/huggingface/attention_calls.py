@@ -70,7 +70,12 @@ _current = _Current()
 
 
 def _attend(
-    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **options: Any
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    **options: Any,
 ) -> Attended:
     call = AttentionCall(_current.layer, module, query, key, value, attention_mask, options)
     _current.layer += 1

@@ -30,7 +30,9 @@ def check_folder(folder: Path, name: str) -> None:
     if not (folder / "config.json").is_file():
         raise Mistake(f"{name} is not a folder of a transformers model: it has no config.json.")
     if not any(folder.glob("*.safetensors")):
-        pickled = sorted(p.name for pattern in ("*.bin", "*.pt", "*.pth", "*.h5") for p in folder.glob(pattern))
+        pickled = sorted(
+            p.name for pattern in ("*.bin", "*.pt", "*.pth", "*.h5") for p in folder.glob(pattern)
+        )
         if pickled:
             raise Mistake(
                 f"{name} has only pickled weights ({pickled[0]}), which can run any code when they are read: save the "

@@ -29,9 +29,7 @@ class Inputs:
         def some(part: Tensor | None) -> Tensor | None:
             return None if part is None else part[which, :width]
 
-        return Inputs(
-            self.present[which, :width], self.types[which, :width], some(self.x), some(self.ids)
-        )
+        return Inputs(self.present[which, :width], self.types[which, :width], some(self.x), some(self.ids))
 
 
 class Forward:

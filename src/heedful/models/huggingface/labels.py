@@ -9,7 +9,11 @@ from typing import Any
 from heedful.errors import Mistake, one_of
 from heedful.models.link import IDENTITY, LOG_ODDS, SIGMOIDS, SOFTMAX, Link
 
-PROBLEMS = ("single_label_classification", "multi_label_classification", "regression")  # the library's own names
+PROBLEMS = (
+    "single_label_classification",
+    "multi_label_classification",
+    "regression",
+)  # the library's own names
 UNNAMED = re.compile(r"LABEL_\d+")
 
 
@@ -48,7 +52,9 @@ def _own_labels(config: Any, n_given: int | None) -> tuple[str, ...]:
         return tuple(f"LABEL_{i}" for i in range(n_given))
     numbered = {int(i): str(name) for i, name in names.items()}
     if sorted(numbered) != list(range(len(numbered))):
-        raise Mistake(f"the model's labels are numbered {sorted(numbered)}, not from 0 on: its id2label is damaged.")
+        raise Mistake(
+            f"the model's labels are numbered {sorted(numbered)}, not from 0 on: its id2label is damaged."
+        )
     own = tuple(numbered[i] for i in range(len(numbered)))
     if len(set(own)) < len(own) and n_given is None:
         raise Mistake(f"two of the model's labels have the same name ({', '.join(own)}): give labels=[...].")

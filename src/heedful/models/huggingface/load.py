@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from heedful.errors import Mistake
+from heedful.errors import Mistake, one_of
 from heedful.models.huggingface.files import checkpoint_folder, read_config
 from heedful.models.huggingface.labels import read_labels
 from heedful.models.huggingface.network import HuggingFaceNetwork
@@ -19,7 +19,12 @@ from heedful.models.model import Model
 from heedful.models.sequence import Long
 from heedful.records import Batch
 
-DTYPES = {"float32": torch.float32, "float64": torch.float64, "float16": torch.float16, "bfloat16": torch.bfloat16}
+DTYPES = {
+    "float32": torch.float32,
+    "float64": torch.float64,
+    "float16": torch.float16,
+    "bfloat16": torch.bfloat16,
+}
 
 
 def load(
@@ -78,7 +83,9 @@ def load(
 def load_pipeline(pipeline: Any, **options: Any) -> Model:
     """A `transformers` pipeline for text classification: its own model and tokenizer."""
     if getattr(pipeline, "model", None) is None or getattr(pipeline, "tokenizer", None) is None:
-        raise Mistake(f"{type(pipeline).__name__} has no model and tokenizer: give a text-classification pipeline.")
+        raise Mistake(
+            f"{type(pipeline).__name__} has no model and tokenizer: give a text-classification pipeline."
+        )
     if getattr(pipeline, "task", "text-classification") != "text-classification":
         raise Mistake(f"this is a pipeline for {pipeline.task}: give one for text-classification.")
     return wrap(pipeline.model, pipeline.tokenizer, **options)
@@ -96,8 +103,6 @@ def wrap(
 ) -> Model:
     """One's own module: `module(input_ids or inputs_embeds, attention_mask)` gives logits (texts, labels)."""
     if long not in ("windows", "truncate", "refuse"):
-        from heedful.errors import one_of
-
         raise one_of("choice of long", long, ["windows", "truncate", "refuse"])
     config = getattr(module, "config", None)
     link, names = read_labels(config, labels, problem_type)
@@ -143,20 +148,22 @@ def _limit(module: nn.Module, text: PieceEncoder) -> int | None:
     positions = getattr(config, "max_position_embeddings", None)
     if not isinstance(positions, int) or positions < 1:
         return text.limit
-    for part in module.modules():
-        if isinstance(part, nn.Embedding) and part.num_embeddings == positions and part.padding_idx is not None:
-            if part is not module.get_input_embeddings():  # type: ignore[operator]
-                positions = positions - part.padding_idx - 1
-                break
-    return positions if text.limit is None else min(positions, text.limit)
+    words = module.get_input_embeddings() if hasattr(module, "get_input_embeddings") else None  # type: ignore[operator]
+    tables = [part for part in module.modules() if isinstance(part, nn.Embedding) and part is not words]
+    for table in tables:
+        if table.num_embeddings == positions and table.padding_idx is not None:
+            return _least(positions - table.padding_idx - 1, text.limit)
+    return _least(positions, text.limit)
+
+
+def _least(positions: int, told: int | None) -> int:
+    return positions if told is None else min(positions, told)
 
 
 def _dtype(given: str | torch.dtype | None) -> torch.dtype | None:
     if given is None or isinstance(given, torch.dtype):
         return given
     if given not in DTYPES:
-        from heedful.errors import one_of
-
         raise one_of("dtype", given, list(DTYPES))
     return DTYPES[given]
 

@@ -61,6 +61,8 @@ class HuggingFaceNetwork:
             able.add("differentiable")
         if self.abilities.attention:
             able.add("attends")
+            if self.abilities.states:
+                able.add("self_attends")
         if self.abilities.attention == "edited":
             able.add("edits_attention")
         return frozenset(able)
@@ -140,20 +142,8 @@ class HuggingFaceNetwork:
     def attentions(self, batch: Batch) -> Tensor:
         """(batch, layers, heads, to, from), both over the places of passage and query side by side; 0 at padding."""
         require({"attends"}, self.can, "reading attention", self._name)
-        batch = batch.to(self.device)
-        found = self._sequences(batch)
-        if found.row is not None:
-            raise Mistake(self._no_attention)
-        inputs = self._inputs(batch, found, None, None, self.abilities.embeddings)
-        there = sequences(batch).present  # (batch, width), padding at the right
-        if self.abilities.attention == "read":
-            n, width = there.shape
-            every = torch.zeros(n, self.n_layers, self.n_heads, width, width, device=self.device, dtype=self.dtype)
-            whole = [(torch.arange(n, device=self.device), inputs)]
-            for which, some in whole if self.abilities.padding else by_length(inputs):
-                told = torch.stack(self.forward.attentions(some, self._side), dim=1)
-                every[which, :, :, : told.shape[-2], : told.shape[-1]] = told
-        else:
+        found, inputs = self._whole(batch)
+        if self.abilities.attention == "edited":
             seen: list[Tensor] = []
 
             def note(layer: int, weights: Tensor) -> Tensor:
@@ -162,8 +152,41 @@ class HuggingFaceNetwork:
 
             self.forward(inputs, self._side, editing(note))
             every = torch.stack(seen, dim=1)
-        every = _turned(every, self._shift(found), 1)
+        else:
+            n, width = found.present.shape
+            every = torch.zeros(
+                n, self.n_layers, self.n_heads, width, width, device=self.device, dtype=self.dtype
+            )
+            apart = (
+                [(torch.arange(n, device=self.device), inputs)]
+                if self.abilities.padding
+                else by_length(inputs)
+            )
+            for which, some in apart:
+                told = torch.stack(self.forward.attentions(some, self._side), dim=1)
+                every[which, :, :, : told.shape[-2], : told.shape[-1]] = told
+        every = _turned(_turned(every, self._shift(found), 1, -2), self._shift(found), 1, -1)
+        there = sequences(batch.to(self.device)).present  # (batch, width), padding at the right
         return every * (there[:, None, None, :, None] & there[:, None, None, None, :])
+
+    @torch.no_grad()
+    def states(self, batch: Batch, *, edit: Edit | None = None) -> Tensor:
+        """What goes into the first layer, and what comes out of each: (batch, layers + 1, width, dim)."""
+        require({"self_attends"}, self.can, "reading states", self._name)
+        found, inputs = self._whole(batch)
+        each = None if edit is None else self._editing(edit, found)
+        if self.abilities.padding is None:
+            raise Mistake(f"{self._name} cannot be padded, so its states cannot be read for several texts.")
+        told = self.forward.output(inputs, self._side, each, output_hidden_states=True).hidden_states
+        return _turned(torch.stack(told, dim=1), self._shift(found), 1, -2)
+
+    def _whole(self, batch: Batch) -> tuple[Sequences, Inputs]:
+        """Texts that fit, as they are read: of one in windows there is no one attention."""
+        batch = batch.to(self.device)
+        found = self._sequences(batch)
+        if found.row is not None:
+            raise Mistake(self._no_attention)
+        return found, self._inputs(batch, found, None, None, self.abilities.embeddings)
 
     @property
     def _side(self) -> Side:
@@ -203,7 +226,9 @@ class HuggingFaceNetwork:
         types = types.masked_fill(~found.present, 0)
         if not embeddings:
             ids = found.take(batch.passage.ids, None if query is None else query.ids)
-            return Inputs(found.present, types, ids=ids.masked_fill(~found.present, batch.passage.reserved.pad))
+            return Inputs(
+                found.present, types, ids=ids.masked_fill(~found.present, batch.passage.reserved.pad)
+            )
         x = self.embed(batch.passage) if x is None else x
         if query is not None and x_query is None:
             x_query = self.embed(query)
@@ -222,19 +247,19 @@ class HuggingFaceNetwork:
             return editing(edit)
 
         def moved(layer: int, weights: Tensor) -> Tensor:
-            turned = _turned(weights, shift, 1)
+            turned = _turned(_turned(weights, shift, 1, -2), shift, 1, -1)
             edited = edit(layer, turned)
-            return weights if edited is turned else _turned(edited, shift, -1)
+            return weights if edited is turned else _turned(_turned(edited, shift, -1, -2), shift, -1, -1)
 
         return editing(moved)
 
 
-def _turned(weights: Tensor, shift: Tensor | None, sign: int) -> Tensor:
-    """Both last axes of (batch, ..., to, from), each text moved forwards by its `shift`, or back."""
+def _turned(values: Tensor, shift: Tensor | None, sign: int, axis: int) -> Tensor:
+    """An axis of places of (batch, ...), each text moved forwards by its `shift`, or back."""
     if shift is None:
-        return weights
-    width = weights.shape[-1]
-    place = torch.arange(width, device=weights.device) + sign * shift.unsqueeze(1)  # (batch, width)
-    place = (place % width).view(len(weights), *[1] * (weights.dim() - 2), width)
-    to = place.transpose(-1, -2).expand_as(weights)
-    return weights.gather(-2, to).gather(-1, place.expand_as(weights))
+        return values
+    width = values.shape[axis]
+    place = (torch.arange(width, device=values.device) + sign * shift.unsqueeze(1)) % width  # (batch, width)
+    shape = [len(values), *[1] * (values.dim() - 1)]
+    shape[axis] = width
+    return values.gather(axis, place.view(shape).expand_as(values))

@@ -10,6 +10,7 @@ import copy
 import re
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,9 @@ from heedful.records import Part, Reserved, Words
 
 Spans = NDArray[np.int32]  # (pieces, 2)
 # Scripts that put no blanks between words (Thai, Lao, Myanmar, Khmer, Kana, Han): there, pieces are the words.
-WITHOUT_BLANKS = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+WITHOUT_BLANKS = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
 SAMPLE = ("one", "one two three, four five")
 
 
@@ -39,11 +42,7 @@ class PieceEncoder:
         self._tokenizer = copy.deepcopy(given)
         self.n_words = n_words  # ids that the model has embeddings for
         self.has_query = has_query
-        before, after, types = self._special(SAMPLE[0], None)
-        self._around: dict[Part, tuple[list[int], list[int]]] = {"passage": (before, after)}
-        self.types: tuple[int, int] = (types[0], types[0])
-        if has_query:
-            self._around, self.types = self._around_pairs(len(after))
+        self._find_special()
         self.frame = Frame(*map(len, self._around["passage"]))
         self._check_sample()
 
@@ -82,9 +81,11 @@ class PieceEncoder:
         starts = np.unique(_visible(text, self._pieces([text])[0][1])[:, 0])  # where pieces begin
         spans: list[tuple[int, int]] = []
         for start, end in words.offsets.tolist():
-            inside = starts[(starts > start) & (starts < end)] if WITHOUT_BLANKS.search(text, start, end) else []
+            inside = (
+                starts[(starts > start) & (starts < end)] if WITHOUT_BLANKS.search(text, start, end) else []
+            )
             edges = [start, *inside, end]
-            spans += [(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+            spans += [(int(a), int(b)) for a, b in pairwise(edges)]
         return Words(text, tuple(form(text[a:b]) for a, b in spans), np.array(spans, np.int32).reshape(-1, 2))
 
     def encode(self, texts: Sequence[Words], part: Part) -> Texts:
@@ -94,7 +95,9 @@ class PieceEncoder:
         for words, (pieces, spans) in zip(texts, self._pieces([words.text for words in texts]), strict=True):
             word = word_of(words, spans)
             if not (word >= 0).any():
-                raise Mistake(f"the tokenizer leaves nothing of the text {words.text[:60]!r}: it has no pieces.")
+                raise Mistake(
+                    f"the tokenizer leaves nothing of the text {words.text[:60]!r}: it has no pieces."
+                )
             ids.append(np.array([*before, *pieces, *after], dtype=np.int64))
             index.append(np.concatenate([np.full(len(before), -1), word, np.full(len(after), -1)]))
         flat = np.concatenate(ids) if ids else np.zeros(0, np.int64)
@@ -135,28 +138,34 @@ class PieceEncoder:
             for ids, spans in zip(found["input_ids"], found["offset_mapping"], strict=True)
         ]
 
-    def _special(self, text: str, pair: str | None) -> tuple[list[int], list[int], list[int]]:
-        """Special tokens before and after, and the type of each token."""
-        found = self._tokenizer(text, pair, return_token_type_ids=True, truncation=False, padding=False, verbose=False)
-        whose = found.sequence_ids(0)
-        last = len(whose) - next(i for i, of in enumerate(reversed(whose)) if of is not None)
-        first = next(i for i, of in enumerate(whose) if of is not None)
-        ids = found["input_ids"]
-        return ids[:first], ids[last:], found["token_type_ids"][first:last]
+    def _find_special(self) -> None:
+        """Which special tokens stand around a text, and the type of its tokens.
 
-    def _around_pairs(self, after_one: int) -> tuple[dict[Part, tuple[list[int], list[int]]], tuple[int, int]]:
-        """What stands between two texts belongs to the first as far as it would stand after it alone."""
-        text, pair = SAMPLE
-        found = self._tokenizer(text, pair, return_token_type_ids=True, truncation=False, padding=False, verbose=False)
-        whose, ids, types = found.sequence_ids(0), found["input_ids"], found["token_type_ids"]
-        firsts = [i for i, of in enumerate(whose) if of == 0]
-        seconds = [i for i, of in enumerate(whose) if of == 1]
-        between = ids[firsts[-1] + 1 : seconds[0]]
-        around: dict[Part, tuple[list[int], list[int]]] = {
-            "passage": (ids[: firsts[0]], between[:after_one]),
-            "query": (between[after_one:], ids[seconds[-1] + 1 :]),
+        What stands between two texts belongs to the first as far as it would stand after it alone.
+        """
+        ids, types, whose = self._told(SAMPLE[0])
+        first = [i for i, of in enumerate(whose) if of == 0]
+        after = len(ids) - 1 - first[-1]
+        self._around: dict[Part, tuple[list[int], list[int]]] = {
+            "passage": (ids[: first[0]], ids[first[-1] + 1 :])
         }
-        return around, (types[firsts[0]], types[seconds[0]])
+        self.types = types[first[0]], types[first[0]]
+        if self.has_query:
+            ids, types, whose = self._told(*SAMPLE)
+            first, second = ([i for i, of in enumerate(whose) if of == which] for which in (0, 1))
+            between = ids[first[-1] + 1 : second[0]]
+            self._around = {
+                "passage": (ids[: first[0]], between[:after]),
+                "query": (between[after:], ids[second[-1] + 1 :]),
+            }
+            self.types = types[first[0]], types[second[0]]
+
+    def _told(self, *texts: str) -> tuple[list[int], list[int], list[int | None]]:
+        """What the tokenizer makes of a text or a pair: ids, types, and which text a token is of (None: neither)."""
+        found = self._tokenizer(
+            *texts, return_token_type_ids=True, truncation=False, padding=False, verbose=False
+        )
+        return found["input_ids"], found["token_type_ids"], found.sequence_ids(0)
 
     def _check_sample(self) -> None:
         """Ours is what the tokenizer itself would hand to its model."""
@@ -164,7 +173,7 @@ class PieceEncoder:
         ours = [*self.encode(texts[:1], "passage").flat]
         if self.has_query:
             ours += [*self.encode(texts[1:], "query").flat]
-        theirs = self._tokenizer(*(words.text for words in texts), truncation=False, padding=False)["input_ids"]
+        theirs = self._told(*(words.text for words in texts))[0]
         if [int(i) for i in ours] != list(theirs):
             raise Mistake(
                 f"{type(self._tokenizer).__name__} puts texts together in a way that is not understood: "
@@ -175,8 +184,8 @@ class PieceEncoder:
         if self.n_words is not None and len(ids) and int(ids.max()) >= self.n_words:
             token = self._tokenizer.convert_ids_to_tokens(int(ids.max()))
             raise Mistake(
-                f"the tokenizer makes the piece {token!r} with number {int(ids.max())}, and the model has embeddings for "
-                f"{self.n_words}: tokenizer and model do not belong together."
+                f"the tokenizer makes the piece {token!r} with number {int(ids.max())}, and the model has embeddings "
+                f"for {self.n_words}: tokenizer and model do not belong together."
             )
 
 
@@ -196,6 +205,8 @@ def word_of(words: Words, spans: Spans) -> Ints:
     first = visible[:, 0].astype(np.int64)
     if not len(words):
         return np.full(len(spans), -1, dtype=np.int64)
-    word = np.searchsorted(words.offsets[:, 0], first, side="right") - 1  # the last that begins there or before
+    word = (
+        np.searchsorted(words.offsets[:, 0], first, side="right") - 1
+    )  # the last that begins there or before
     inside = (word >= 0) & (first < words.offsets[word.clip(0), 1]) & (visible[:, 1] > visible[:, 0])
     return np.where(inside, word, -1).astype(np.int64)

@@ -36,7 +36,7 @@ def undisturbed(module: nn.Module, pad: int) -> Iterator[None]:
 
 
 def _text_config(module: nn.Module) -> Any:
-    config = getattr(module, "config", None)
+    config: Any = getattr(module, "config", None)
     return config.get_text_config() if hasattr(config, "get_text_config") else config
 
 
