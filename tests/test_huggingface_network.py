@@ -191,7 +191,9 @@ def test_the_users_model_stays_as_it_is(family: str, training: bool) -> None:
 
         def broken(layer: int, weights: Tensor) -> Tensor:
             if layer == 1:
-                zoo.network(second)(zoo.batch(second), edit=same)  # two networks of one module, one inside the other
+                zoo.network(second)(
+                    zoo.batch(second), edit=same
+                )  # two networks of one module, one inside the other
                 raise ZeroDivisionError
             return weights
 
@@ -221,7 +223,7 @@ def test_one_network_inside_another_counts_its_own_layers() -> None:
 
 def test_what_cannot_be_edited_says_so() -> None:
     made = zoo.model("DebertaV2")
-    with pytest.raises(Mistake, match="edits_attention.*DebertaV2ForSequenceClassification can: attends"):
+    with pytest.raises(Mistake, match=r"edits_attention.*DebertaV2ForSequenceClassification can: attends"):
         zoo.network(made)(zoo.batch(made), edit=same)
 
 

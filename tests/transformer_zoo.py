@@ -29,7 +29,11 @@ N_IDS, POSITIONS, N_LABELS = 300, 64, 3
 
 SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 24}
 GROUPED = {**SIZES, "num_key_value_heads": 2, "pad_token_id": None}
-AFTER_PAD = {**SIZES, "pad_token_id": 1, "max_position_embeddings": POSITIONS + 2}  # positions start after padding
+AFTER_PAD = {
+    **SIZES,
+    "pad_token_id": 1,
+    "max_position_embeddings": POSITIONS + 2,
+}  # positions start after padding
 RELATIVE = {
     **SIZES,
     "relative_attention": True,
