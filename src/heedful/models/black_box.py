@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Literal
+from unicodedata import category
 
 import numpy as np
 import torch
@@ -31,6 +32,7 @@ LINKS: dict[str, Link] = {
     "regression": IDENTITY,
 }
 PAD, MASK, FIRST = 0, 1, 2  # token ids
+OPENING, CLOSING = ("Ps", "Pi"), ("Pe", "Pf", "Po")  # kinds of punctuation, as Unicode has them
 LEAST = 1e-12  # a probability of 0 has no logarithm: it counts as this
 SUM = 1e-3  # how far from 1 the probabilities of a text may sum
 
@@ -89,14 +91,25 @@ class StringEncoder:
         text, spans = words.text, words.offsets.tolist()
         written, last = "", -1
         for place, token in zip(places, ids, strict=True):
-            gap = text[spans[last][1] : spans[place][0]] if last >= 0 else text[: spans[place][0]]
-            if place != last + 1:  # words are gone: what was between and around them is blank, or nothing
-                between = [text[spans[i][1] : spans[i + 1][0]] for i in range(max(last, 0), place)]
-                blank = next((each for each in between if each.isspace()), "")
-                gap = blank if last >= 0 else text[: spans[0][0]]
+            gaps = [text[spans[i][1] : spans[i + 1][0]] for i in range(max(last, 0), place)]
+            gap = (
+                text[: spans[0][0]]
+                if last < 0
+                else _gap(gaps, text[spans[last][1] - 1], text[spans[place][0]])
+            )
             written += gap + (mask if token == MASK else text[spans[place][0] : spans[place][1]])
             last = place
         return written + (text[spans[-1][1] :] if last == len(spans) - 1 else "")
+
+
+def _gap(gaps: list[str], left: str, right: str) -> str:
+    """What stays between two words when those between them go; `gaps` stood between them all.
+
+    A blank, if there was any; but "(" before it and "," after it stay at the word they stood at.
+    """
+    if (gaps[-1] == "" and category(right) in CLOSING) or (gaps[0] == "" and category(left) in OPENING):
+        return ""
+    return next((gap for gap in gaps if gap), "")
 
 
 class BlackBox:
