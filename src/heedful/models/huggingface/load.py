@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,10 @@ def load(
     if "auto_map" in read_config(folder) and not _known_to_library(folder):
         raise Mistake(f"{place} needs code that comes with it, and such code is never run.")
     only_here: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-    with torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and then replaced by those of the file
+    with (
+        _quiet(),
+        torch.random.fork_rng(devices=[]),
+    ):  # fresh weights are drawn, and then replaced by those of the file
         try:
             module, told = AutoModelForSequenceClassification.from_pretrained(
                 folder,
@@ -67,6 +71,8 @@ def load(
             tokenizer = AutoTokenizer.from_pretrained(folder, **only_here)
         except (ValueError, OSError, KeyError, ImportError) as error:
             raise Mistake(f"{place} has no tokenizer that can be read: {_first_line(error)}") from None
+    if not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens):
+        raise Mistake(f"{place} has no tokenizer: save it beside the model (tokenizer.save_pretrained).")
     if missing := sorted(told["missing_keys"]):
         raise Mistake(
             f"{place} is no trained classifier: its weights lack {missing[0]!r}"
@@ -172,6 +178,22 @@ def _known_to_library(folder: Path) -> bool:
     from transformers import CONFIG_MAPPING
 
     return read_config(folder).get("model_type") in CONFIG_MAPPING
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the library's bars and reports: what matters is said as a `Mistake`."""
+    from transformers.utils import logging
+
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
 
 
 def _first_line(error: Exception) -> str:
