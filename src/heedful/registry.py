@@ -161,7 +161,12 @@ OBJECTIVES: Registry[Objective] = Registry(
 # Where a model can come from: an object with `claims(what)` and `source(what)`, see engine/model_sources.py. The first
 # that claims a folder or an id reads it.
 MODEL_FAMILIES: Registry[ModelFamily] = Registry(
-    "kind of model", "heedful.models", {"run": "heedful.engine.model_sources:RUN_FOLDERS"}
+    "kind of model",
+    "heedful.models",
+    {
+        "run": "heedful.engine.model_sources:RUN_FOLDERS",
+        "huggingface": "heedful.engine.huggingface_sources:CHECKPOINTS",
+    },
 )
 
 REGISTRIES: tuple[Registry[Any], ...] = (
