@@ -96,6 +96,9 @@ EXPERIMENTS: Registry[Experiment] = Registry(
         "correlation": "heedful.experiments.correlation:CORRELATION",
         "permutation": "heedful.experiments.permutation:PERMUTATION",
         "adversarial": "heedful.experiments.adversarial:ADVERSARIAL",
+        "erasure": "heedful.experiments.erasure:ERASURE",
+        "flips": "heedful.experiments.flips:FLIPS",
+        "importance_sets": "heedful.experiments.importance_sets:IMPORTANCE_SETS",
     },
 )
 

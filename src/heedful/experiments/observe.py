@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ from heedful.models.network import Attends, Network, require
 from heedful.records import Batch
 
 Observer = Callable[[Ints, Batch], "Observed"]
+Level = Literal["word", "sentence"]
 T = TypeVar("T")
 DECODED = 2**12  # tokens of one forward pass under other weights
 
@@ -36,6 +37,7 @@ class View:
     layer: int = -1
     heads: tuple[int, ...] | None = None  # None: all of the layer
     row: Row = "first"
+    level: Level | None = None  # None: sentences where the network attends to sentences
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,6 +68,22 @@ class Observed:
     def permute(self, places: Tensor) -> Tensor:
         """Weights that change places: word t gets that of word places[.., t]. (B, n, T) -> (B, n, labels)."""
         return self.decode(self.alpha.unsqueeze(1).expand(places.shape).gather(2, places))
+
+    def erase_along(self, order: Tensor) -> Tensor:
+        """Weights removed one after the other, the rest renormalised (Serrano & Smith 2019, section 5).
+
+        order (B, T): places, the first to go first; padding last. (B, T, labels): at k the output without the
+        first k + 1, nan where no weight is left. Here every prefix is a question of its own.
+        """
+        B, T = order.shape
+        gone = order.argsort(1)[:, None, :] <= torch.arange(T)[:, None]  # (B, k, T): the first k + 1
+        rest, some = without(self.alpha.unsqueeze(1).expand(B, T, T), gone)
+        return self.decode(rest).masked_fill(~some.unsqueeze(-1), torch.nan)
+
+    def of_items(self, values: Tensor, batch: Batch) -> Tensor:
+        """Scores of the batch's tokens as scores of what is attended to: (B, length) -> (B, T) in float64."""
+        front, real = real_words_first(batch.passage.mask)
+        return (values.double().gather(1, front) * real).cpu()
 
     def distance(self, p: Tensor, q: Tensor) -> Tensor:
         """How far two outputs are apart (TVD where they are distributions): (..., labels) -> (...)."""
@@ -141,7 +159,6 @@ class EditedAttention(Observed):
             answers.append(self._forward(flat[some], text[some], change))
         return torch.cat(answers).view(B, n, -1) if answers else questions.new_zeros(B, n, 0)
 
-    @torch.no_grad()
     def _forward(
         self, asked: Tensor, text: Tensor, change: Callable[[Tensor, Tensor, Tensor], Tensor]
     ) -> Tensor:
@@ -162,13 +179,25 @@ class EditedAttention(Observed):
                     edited[rows[:, None], torch.tensor(heads, device=device)] = part
             return edited
 
-        output = self.network(self.batch.rows(text.to(device)), edit=edit)
+        with torch.set_grad_enabled(asked.requires_grad):  # only a question about the weights has a gradient
+            output = self.network(self.batch.rows(text.to(device)), edit=edit)
         return output.probabilities.double().cpu()
 
     @property
     def layer(self) -> int:
         layers = int(getattr(self.network, "n_layers", 1))
         return self.view.layer % layers
+
+
+def without(alpha: Tensor, removed: Tensor) -> tuple[Tensor, Tensor]:
+    """(renormalised weights, whether any was left): alpha, removed (B, n, T) -> (B, n, T), (B, n).
+
+    Where none was left the weights are as they were: whatever is asked under them does not count.
+    """
+    rest = alpha.masked_fill(removed, 0.0)
+    left = rest.sum(-1)
+    some = left > 0
+    return torch.where(some.unsqueeze(-1), rest / torch.where(some, left, 1.0).unsqueeze(-1), alpha), some
 
 
 def real_words_first(mask: Tensor) -> tuple[Tensor, Tensor]:

@@ -35,6 +35,15 @@ class PooledStates(Observed):
         """Projected context vectors (B, n, outputs or features) -> probabilities (B, n, labels)."""
         return self.link.probabilities(self.decoder.readout(contexts, self.query, self.candidates))
 
+    def erase_along(self, order: Tensor) -> Tensor:
+        """All prefixes of an order are two running sums, from the last item to the first: of alpha_t project(h_t)
+        and of alpha_t. Summed from the end nothing is lost to a weight that is large and gone."""
+        weights = self.alpha.gather(1, order)  # (B, T)
+        states = self.projected.gather(1, order.unsqueeze(-1).expand_as(self.projected))
+        left = after(weights).unsqueeze(-1)  # (B, T, 1)
+        context = after(weights.unsqueeze(-1) * states) / torch.where(left > 0, left, 1.0)  # (B, T, features)
+        return self.readout(context).masked_fill(left <= 0, torch.nan)
+
     def shortened(self) -> PooledStates:
         """Without the columns that are padding in every text."""
         width = int(self.n_words.max(initial=0))
@@ -68,3 +77,9 @@ class PooledStates(Observed):
             )
 
         return observe
+
+
+def after(values: Tensor) -> Tensor:
+    """The sum of what comes after each place: (B, T, ...) -> (B, T, ...)."""
+    sums = values.flip(1).cumsum(1).flip(1)  # of a place and what comes after it
+    return torch.cat([sums[:, 1:], torch.zeros_like(sums[:, :1])], 1)

@@ -179,6 +179,32 @@ def paired(
     return Paired(int(kept.size), lost, float(kept.mean()), float(result.pvalue))
 
 
+def proportion(count: int, n: int, *, level: float = 0.95) -> Interval:
+    """count of n, with the interval of Wilson 1927, which stays inside [0, 1] and is not empty at 0 or n."""
+    if n == 0:
+        return Interval(float("nan"), float("nan"), float("nan"))
+    ends: Any = stats.binomtest(count, n).proportion_ci(level, method="wilson")
+    return Interval(count / n, float(ends.low), float(ends.high))
+
+
+def mcnemar(only_first: int, only_second: int) -> float:
+    """Two-sided exact p-value of McNemar 1947: of the texts in which only one of two things happened, is it the
+    first as often as the second? nan without such texts."""
+    n = only_first + only_second
+    return float(stats.binomtest(only_first, n).pvalue) if n else float("nan")
+
+
+def effect_size(first: ArrayLike, second: ArrayLike) -> float:
+    """Matched-pairs rank-biserial correlation (Kerby 2014): the share of the rank sum of |first - second| in which
+    first is greater, minus the share in which it is smaller. -1 to 1; nan where no pair differs."""
+    difference = _flat(first) - _flat(second)
+    difference = difference[~np.isnan(difference) & (difference != 0)]
+    if not difference.size:
+        return float("nan")
+    ranks = stats.rankdata(np.abs(difference))
+    return float((ranks * np.sign(difference)).sum() / ranks.sum())
+
+
 def false_discovery(p: ArrayLike) -> Floats:
     """Benjamini & Hochberg 1995 adjusted p-values; nan stays nan and does not count as a test."""
     p = np.asarray(p, dtype=np.float64)
