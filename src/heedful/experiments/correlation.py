@@ -26,8 +26,10 @@ from heedful.measure.agreement import expected_overlap, top_k_overlap
 from heedful.measure.rank import kendall, spearman, weighted_kendall
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from heedful.models.network import Network, Output
-    from heedful.records import Batch
+    from heedful.records import Batch, Tokens
 
 RANDOM = "random"
 ATTENTION = "attention"
@@ -69,23 +71,25 @@ def run(
 ) -> Iterator[Chunk]:
     """One row for each text and pair: `pair` ("attention/omission"), the MEASURES, `p` of tau, and
     `overlap_expected`, what the overlap would be if one of the two were a random ranking."""
-    from heedful.experiments.observe import read
+    import torch
 
     CORRELATION.check(model.can)
-    methods = methods_of(config)
+    methods = methods_of(config, model)
     generator_of = generators(rng)
     for examples, batch in batches:
-        output = read(model, batch)
-        real = batch.passage.mask.cpu().numpy()  # (B, length)
-        scores = {name: method(model, batch, output) for name, method in methods.items()}
-        scores[ATTENTION] = output.alpha.cpu().numpy()  # already known: not computed again
+        with torch.no_grad():
+            output = model(batch)
+        found = {name: method(model, batch, output) for name, method in methods.items()}
+        scores = {name: by_word(values, batch.passage) for name, values in found.items()}  # (B, words) each
+        attention = scores[ATTENTION]
+        real = by_word(batch.passage.mask, batch.passage) > 0
         scores[RANDOM] = random_scores(real, [generator_of(i) for i in examples])
         if config.absolute:
             scores = {name: np.abs(values) for name, values in scores.items()}
         base: Chunk = {
             "example": np.asarray(examples, dtype=np.int64),
             "predicted": output.predicted.cpu().numpy(),
-            "max_attention": np.where(real.any(1), output.alpha.amax(1).double().cpu().numpy(), np.nan),
+            "max_attention": np.where(real.any(1), attention.max(1, initial=0.0).astype(np.float64), np.nan),
             "n_words": real.sum(1),
         }
         for first, second in config.pairs:
@@ -93,22 +97,37 @@ def run(
             yield base | pair | compared(scores[first], scores[second], real, config.k)
 
 
-def methods_of(config: CorrelationConfig) -> dict[str, Callable[..., Floats]]:
-    """Each method of the pairs once, with its options, as a function (model, batch, output) -> scores."""
+def by_word(values: Tensor, tokens: Tokens) -> Floats:
+    """Scores of tokens as scores of words: pieces are summed. (B, length) -> (B, words), or as they are."""
+    import torch
+
+    if tokens.word_index is None:
+        plain: Floats = values.detach().cpu().numpy()
+        return plain
+    words = tokens.word_index.clamp(min=0)
+    summed = torch.zeros(len(words), int(words.max()) + 1, dtype=torch.float64, device=words.device)
+    summed.scatter_add_(1, words, values.detach().double() * tokens.mask)
+    return summed.cpu().numpy()
+
+
+def methods_of(config: CorrelationConfig, model: Network) -> dict[str, Callable[..., Tensor]]:
+    """Each method of the pairs once, with its options, as a function (model, batch, output) -> (B, length).
+
+    Attention is always among them: every row has its largest weight.
+    """
     from heedful.explainers import EXPLAINERS
     from heedful.explainers.gradient import JAIN_WALLACE as GRADIENT
     from heedful.explainers.occlusion import LEAVE_ONE_OUT
 
     published: dict[str, dict[str, Any]] = {"gradient_x_input": {**GRADIENT}, "omission": {**LEAVE_ONE_OUT}}
-    names = list(
-        dict.fromkeys(name for pair in config.pairs for name in pair if name not in (ATTENTION, RANDOM))
-    )
+    names = [ATTENTION, *(name for pair in config.pairs for name in pair if name not in (ATTENTION, RANDOM))]
     for name in config.options:
         if name not in names:
             raise Mistake(f"options are given for {name!r}, which is in none of the pairs, or takes none.")
 
-    def prepared(name: str) -> Callable[..., Floats]:
+    def prepared(name: str) -> Callable[..., Tensor]:
         explainer = EXPLAINERS.find(name)
+        explainer.check(model.can)
         options = published.get(name, {}) | config.options.get(name, {})
         if "parts" in explainer.options:
             options = {"parts": "passage"} | options  # the query is not attended to
@@ -117,17 +136,15 @@ def methods_of(config: CorrelationConfig) -> dict[str, Callable[..., Floats]]:
             known = ", ".join(sorted(explainer.options)) or "none"
             raise Mistake(f"{name} does not take the option {unknown[0]!r}. It takes: {known}.")
 
-        knows = "output" in explainer.options
+        knows = "output" in explainer.keywords
 
-        def scores(model: Network, batch: Batch, output: Output) -> Floats:
+        def scores(model: Network, batch: Batch, output: Output) -> Tensor:
             known = {"output": output} if knows else {}
-            found = explainer.run(model, batch, output.predicted, **options, **known).passage
-            values: Floats = found.detach().cpu().numpy()
-            return values
+            return explainer.run(model, batch, output.predicted, **options, **known).passage
 
         return scores
 
-    return {name: prepared(name) for name in names}
+    return {name: prepared(name) for name in dict.fromkeys(names)}
 
 
 def random_scores(real: Bools, rngs: list[np.random.Generator]) -> Floats:
@@ -182,7 +199,7 @@ CORRELATION = Experiment(
     question="Does attention agree with other measures of what mattered?",
     paper="Jain & Wallace 2019, section 4.1",
     config=CorrelationConfig,
-    needs=frozenset({"attends", "differentiable"}),
+    needs=frozenset({"attends"}),
     version="1",
     run=run,
     summarise=summarise,

@@ -249,12 +249,6 @@ def observer(network: Network, view: View | None = None, general: bool = False) 
     return observe
 
 
-@torch.no_grad()
-def read(model: Network, batch: Batch) -> Any:
-    """What the model says of a batch, without gradients."""
-    return model(batch)
-
-
 def tvd(p: Tensor, q: Tensor) -> Tensor:
     """TVD = 1/2 sum_c |p_c - q_c| (Jain & Wallace 2019, section 4): (..., labels) -> (...)."""
     return 0.5 * (p - q).abs().sum(-1)

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from heedful.errors import Mistake, one_of
 from heedful.explainers.explainer import Explainer, Scores
-from heedful.models.network import Attends
+from heedful.models.classifier import AttentiveOutput
+from heedful.models.network import Attends, Output
 from heedful.records import Batch
 
 Row = Literal["first", "last", "mean"]
@@ -24,14 +25,19 @@ def attention(
     layer: int = -1,
     heads: int | Sequence[int] | None = None,
     row: Row = "first",
+    output: Output | None = None,
 ) -> Scores:
     """alpha_t, the same for every target (Bastings & Filippova 2020, equation 1). A query gets no scores.
 
     Where there are several: the mean over `heads` (None: all) of one `layer` (-1: the last), seen from one position
     (`row`: the first, where classifiers have [CLS]; the last, where decoders read; or the mean over all).
+    output: what the model says of the batch, where that is known already and holds its attention.
     """
-    with torch.no_grad():
-        weights = model.attentions(batch)  # (batch, layers, heads, to, from)
+    if isinstance(output, AttentiveOutput):
+        weights = output.alpha[:, None, None, None]
+    else:
+        with torch.no_grad():
+            weights = model.attentions(batch)  # (batch, layers, heads, to, from)
     scores = attention_row(weights, batch.passage.present, layer, heads, row)
     return Scores(passage=scores * batch.passage.mask, forward_passes=len(batch))
 

@@ -32,8 +32,10 @@ class Scores:
     query: Tensor | None = None  # (batch, query length)
     gap: Tensor | None = None  # (batch,)
     scale: Tensor | None = None  # (batch,)
-    forward_passes: int = 0  # texts sent through the model, and back
-    backward_passes: int = 0
+    forward_passes: int | Tensor = (
+        0  # texts sent through the model, and back: all together, or of each text (batch,)
+    )
+    backward_passes: int | Tensor = 0
     special: Tensor | None = (
         None  # (batch,) what fell to markers and other special tokens, where that is known
     )
@@ -69,12 +71,17 @@ class Explainer:
     fit: Callable[..., Mapping[str, NDArray[Any]]] | None = None
 
     @property
-    def options(self) -> frozenset[str]:
-        """The names of the keyword arguments that `run` takes; those that a `partial` has fixed are none."""
+    def keywords(self) -> frozenset[str]:
+        """The keyword arguments that `run` takes; those that a `partial` has fixed are none."""
         parameters = inspect.signature(self.run).parameters.values()
         fixed = self.run.keywords if isinstance(self.run, partial) else {}
         named = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.default is not p.empty}
-        return frozenset(named - set(fixed) - {"state"})
+        return frozenset(named - set(fixed))
+
+    @property
+    def options(self) -> frozenset[str]:
+        """Those that a person can choose; the others are given by whoever runs the method."""
+        return self.keywords - {"state", "output", "progress"}
 
     def check(self, can: frozenset[str], model: str = "this model") -> None:
         """Refuse by name a model that lacks what the method needs."""
