@@ -127,9 +127,11 @@ ENCODERS: Registry[Any] = Registry(
     "heedful.encoders",
     {
         "bilstm": "heedful.models.encoders:BiLSTM",
+        "bigru": "heedful.models.encoders:BiGRU",
         "cnn": "heedful.models.encoders:CNN",
         "average": "heedful.models.encoders:Average",
         "transformer": "heedful.models.encoders:Transformer",
+        "none": "heedful.models.encoders:NoEncoder",
     },
 )
 

@@ -18,10 +18,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from heedful.errors import Mistake
 from heedful.experiments.experiment import Chunk, Floats, Ints
 from heedful.explainers.attention_weights import Row, attention_row
 from heedful.models.link import Link
 from heedful.models.network import Attends, Network, require
+from heedful.models.sentences import find_sentences
 from heedful.records import Batch
 
 Observer = Callable[[Ints, Batch], "Observed"]
@@ -42,7 +44,10 @@ class View:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observed:
-    """A batch of B texts of at most T words: real words first, zeros after them."""
+    """A batch of B texts of at most T words: real words first, zeros after them.
+
+    Where a model attends to sentences (`level`), read sentence for word everywhere.
+    """
 
     examples: Ints  # (B,)
     link: Link
@@ -50,6 +55,7 @@ class Observed:
     real: Tensor  # (B, T) bool
     predicted: Ints  # (B,)
     has_query: bool
+    level: Level = field(default="word", kw_only=True)
 
     @property
     def n_words(self) -> Ints:
@@ -81,7 +87,12 @@ class Observed:
         return self.decode(rest).masked_fill(~some.unsqueeze(-1), torch.nan)
 
     def of_items(self, values: Tensor, batch: Batch) -> Tensor:
-        """Scores of the batch's tokens as scores of what is attended to: (B, length) -> (B, T) in float64."""
+        """Scores of the batch's tokens as scores of what is attended to: (B, length) -> (B, T) in float64.
+
+        Those of a sentence are the sum over its words.
+        """
+        if self.level == "sentence":
+            return find_sentences(batch.passage).sums(values.double()).cpu()
         front, real = real_words_first(batch.passage.mask)
         return (values.double().gather(1, front) * real).cpu()
 
@@ -105,6 +116,8 @@ class Observed:
         n = len(self.examples)
 
         def some(value: Any) -> Any:
+            if isinstance(value, Observed):
+                return value[rows]
             if isinstance(value, Batch):
                 return value.rows(torch.arange(n, device=value.passage.ids.device)[rows])
             return value[rows] if isinstance(value, Tensor | np.ndarray) and len(value) == n else value
@@ -221,10 +234,15 @@ def observer(network: Network, view: View | None = None, general: bool = False) 
     """
     from heedful.experiments.pooled import PooledStates
 
-    if not general and "pools_by_attention" in network.can:
-        return PooledStates.observer(network)
-    require({"attends", "edits_attention"}, network.can, "asking under other attention weights")
     chosen = view or View()
+    level = find_level(network, chosen)
+    if not general and (level == "sentence" or "pools_by_attention" in network.can):
+        return PooledStates.observer(network, level)
+    require({"attends", "edits_attention"}, network.can, "asking under other attention weights")
+    if level == "sentence":
+        from heedful.experiments.edited_sentences import EditedSentences
+
+        return EditedSentences.observer(observer(network, replace(chosen, level="word"), general))
 
     @torch.no_grad()
     def observe(examples: Ints, batch: Batch) -> Observed:
@@ -247,6 +265,15 @@ def observer(network: Network, view: View | None = None, general: bool = False) 
         )
 
     return observe
+
+
+def find_level(network: Network, view: View) -> Level:
+    """The level that was asked for, or the first of those that the network attends at."""
+    levels: tuple[Level, ...] = getattr(network, "levels", ("word",))
+    level = view.level or levels[0]
+    if level not in levels:
+        raise Mistake(f"level={level!r}: this model attends to words only, so the level is 'word'.")
+    return level
 
 
 def tvd(p: Tensor, q: Tensor) -> Tensor:
