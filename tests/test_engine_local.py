@@ -19,6 +19,7 @@ from heedful.data.registry import CORPORA
 from heedful.engine.carry_out import carry_out, train_one, work
 from heedful.engine.configure import configure
 from heedful.engine.estimate import estimate
+from heedful.engine.kinds import run_config
 from heedful.engine.plan import Plan, ask, plan
 from heedful.engine.progress import Progress
 from heedful.engine.schedule import Schedule
@@ -209,14 +210,14 @@ def test_what_dead_workers_left_is_gone_at_the_end(tmp_path: Path, monkeypatch: 
 
 
 def test_a_corpus_too_small_to_have_dev_texts(tmp_path: Path) -> None:
-    (config, *_) = (task.config for task in small(reviews(tmp_path / "reviews.csv", 3)).of("train"))
+    (config, *_) = (run_config(task) for task in small(reviews(tmp_path / "reviews.csv", 3)).of("train"))
     with pytest.raises(Mistake, match=r"reviews\.csv has no dev texts|has no dev texts \(.*reviews\.csv\)"):
         train_one(config, Workspace(tmp_path / "runs"), QUIET)
 
 
 def test_changed_data_are_refused(tmp_path: Path) -> None:
     file = reviews(tmp_path / "reviews.csv", 60)
-    config = small(file, seeds=1).of("train")[1].config
+    config = run_config(small(file, seeds=1).of("train")[1])
     run = train_one(config, Workspace(tmp_path / "runs"), QUIET)
     reviews(tmp_path / "reviews.csv", 61)
     with pytest.raises(Mistake, match="was trained on other data"):

@@ -74,11 +74,9 @@ def explain(
         "seed": seed,
     }
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    loaded = api.load(model)
-    everything = api.read_texts(texts or [], file)
     explanation = api.explain(
-        loaded,
-        everything,
+        model,
+        api.read_texts(texts or [], file),
         queries=query or None,
         methods=method or None,
         target=target,

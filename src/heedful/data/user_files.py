@@ -221,3 +221,16 @@ def evidence_spans(value: Any, text: str) -> Spans | None:
                 raise ValueError("evidence is outside of the text")
             spans.append((int(start), int(end)))
     return tuple(spans)
+
+
+def has_label_column(table: Table, options: DataOptions) -> bool:
+    """Whether a column is, or could be meant as, the label."""
+    return options.label_column is not None or any(name.lower() in LABEL_NAMES for name in table.columns)
+
+
+def text_columns(table: Table, options: DataOptions) -> tuple[str, str | None]:
+    """The columns of the text and of its query, of a file without labels."""
+    text = _column(table, options.text_column, "text", TEXT_NAMES)
+    if options.query_column is not None and options.query_column not in table.columns:
+        raise Mistake(_no_column(table, options.query_column, "query"))
+    return text, options.query_column

@@ -11,17 +11,23 @@ with one word or constant scores: that is null, is counted, and is never average
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from heedful.config import Config
 from heedful.errors import Mistake
+from heedful.experiments.correlation_published import compare
+from heedful.experiments.correlation_verdict import QUESTION, reasons, verdict
+from heedful.experiments.description import Column, Measure, Statistic, Trial
 from heedful.experiments.experiment import Batches, Chunk, Experiment, Floats, Ints, Summary, generators
 from heedful.experiments.summary import Bools, Line, column, mean, spread
+from heedful.figures.figure import Figure
+from heedful.figures.names import pair_name
 from heedful.measure.agreement import expected_overlap, top_k_overlap
 from heedful.measure.rank import kendall, spearman, weighted_kendall
 
@@ -68,13 +74,14 @@ def run(
     batches: Batches,
     config: CorrelationConfig,
     rng: np.random.Generator,
+    states: Mapping[str, Mapping[str, NDArray[Any]]] | None = None,
 ) -> Iterator[Chunk]:
     """One row for each text and pair: `pair` ("attention/omission"), the MEASURES, `p` of tau, and
     `overlap_expected`, what the overlap would be if one of the two were a random ranking."""
     import torch
 
     CORRELATION.check(model.can)
-    methods = methods_of(config, model)
+    methods = methods_of(config, model, states or {})
     generator_of = generators(rng)
     for examples, batch in batches:
         with torch.no_grad():
@@ -110,7 +117,13 @@ def by_word(values: Tensor, tokens: Tokens) -> Floats:
     return summed.cpu().numpy()
 
 
-def methods_of(config: CorrelationConfig, model: Network) -> dict[str, Callable[..., Tensor]]:
+def explainers_of(config: CorrelationConfig) -> list[str]:
+    return [name for pair in config.pairs for name in pair]
+
+
+def methods_of(
+    config: CorrelationConfig, model: Network, states: Mapping[str, Mapping[str, NDArray[Any]]]
+) -> dict[str, Callable[..., Tensor]]:
     """Each method of the pairs once, with its options, as a function (model, batch, output) -> (B, length).
 
     Attention is always among them: every row has its largest weight.
@@ -120,13 +133,13 @@ def methods_of(config: CorrelationConfig, model: Network) -> dict[str, Callable[
     from heedful.explainers.occlusion import LEAVE_ONE_OUT
 
     published: dict[str, dict[str, Any]] = {"gradient_x_input": {**GRADIENT}, "omission": {**LEAVE_ONE_OUT}}
-    names = [ATTENTION, *(name for pair in config.pairs for name in pair if name not in (ATTENTION, RANDOM))]
+    names = [ATTENTION, *(name for name in explainers_of(config) if name not in (ATTENTION, RANDOM))]
     for name in config.options:
         if name not in names:
             raise Mistake(f"options are given for {name!r}, which is in none of the pairs, or takes none.")
 
     def prepared(name: str) -> Callable[..., Tensor]:
-        explainer = EXPLAINERS.find(name)
+        explainer = EXPLAINERS.find(name).with_state(states.get(name))
         explainer.check(model.can)
         options = published.get(name, {}) | config.options.get(name, {})
         if "parts" in explainer.options:
@@ -194,13 +207,72 @@ def _line(table: pa.Table) -> Line:
     return line
 
 
+def figures(trial: Trial) -> Sequence[Figure]:
+    from heedful.experiments.correlation_figures import figures as draw  # needs altair
+
+    return draw(trial, COLUMNS["tau"])
+
+
+def _measure(key: str, title: str, short: str, pair: str) -> Measure:
+    return Measure(key, title, short, "tau", f"{pair}.overall.tau", pair)
+
+
+def _statistic(title: str, pair: str) -> Statistic:
+    reading = "τ: mean rank correlation of attention with another explanation."
+    return Statistic(title, f"{pair}.overall.tau.mean", reading)
+
+
+COLUMNS = {
+    "tau": Column(
+        "Kendall's τ",
+        -1,
+        1,
+        "1: both rank the words alike; 0: no relation; −1: they rank them in reverse.",
+        bins=40,
+    ),
+    "spearman": Column("Spearman's ρ", -1, 1, "As τ, on ranks: 1 is full agreement, 0 none."),
+    "weighted_tau": Column(
+        "top-weighted τ", -1, 1, "As τ, but agreement about the strongest words counts most."
+    ),
+    "overlap": Column(
+        "overlap of the strongest words", 0, 1, "The share of the strongest words that both name."
+    ),
+    "p": Column("p of τ", 0, 1, "How often chance gives as much agreement.", drawn=False),
+    "overlap_expected": Column("overlap by chance", 0, 1, "What a random order would get.", drawn=False),
+}
+
 CORRELATION = Experiment(
     name="correlation",
-    question="Does attention agree with other measures of what mattered?",
+    question=QUESTION,
     paper="Jain & Wallace 2019, section 4.1",
     config=CorrelationConfig,
     needs=frozenset({"attends"}),
     version="1",
     run=run,
     summarise=summarise,
+    asks="whether its attention agrees with other explanations",
+    columns=COLUMNS,
+    by="pair",
+    group_title=pair_name,
+    measures=(
+        _measure("tau_g", "τ of attention and gradient × input", "τ gradient", "attention/gradient_x_input"),
+        _measure("tau_loo", "τ of attention and leave-one-out", "τ leave-one-out", "attention/omission"),
+        _measure(
+            "tau_ceiling",
+            "τ of gradient × input and leave-one-out",
+            "τ of the two",
+            "gradient_x_input/omission",
+        ),
+        _measure("tau_random", "τ of attention and a random order", "τ random", "attention/random"),
+    ),
+    statistics=(
+        _statistic("τ with gradients", "attention/gradient_x_input"),
+        _statistic("τ with leave-one-out", "attention/omission"),
+    ),
+    draw=figures,
+    judge=verdict,
+    examples=reasons,
+    beside=compare,
+    forwards=(3, 1),  # the prediction, a gradient (forward and backward), and each word left out
+    explainers=explainers_of,
 )

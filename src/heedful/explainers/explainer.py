@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from numpy.typing import NDArray
 from torch import Tensor
 
+from heedful.errors import Mistake
 from heedful.models.network import require
 from heedful.records import MethodKind
 
@@ -32,13 +33,9 @@ class Scores:
     query: Tensor | None = None  # (batch, query length)
     gap: Tensor | None = None  # (batch,)
     scale: Tensor | None = None  # (batch,)
-    forward_passes: int | Tensor = (
-        0  # texts sent through the model, and back: all together, or of each text (batch,)
-    )
+    forward_passes: int | Tensor = 0  # texts sent through the model for the batch, or (batch,) for each text
     backward_passes: int | Tensor = 0
-    special: Tensor | None = (
-        None  # (batch,) what fell to markers and other special tokens, where that is known
-    )
+    special: Tensor | None = None  # (batch,) sum of the scores of special tokens, which are no words
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +66,17 @@ class Explainer:
     axiom: Axiom | None = None
     needs: frozenset[str] = frozenset({"predicts"})  # what a model must be able to do (models/network.py)
     fit: Callable[..., Mapping[str, NDArray[Any]]] | None = None
+    version: str = "1"  # of `fit`: changes whenever it would learn something else
+
+    def with_state(self, state: Mapping[str, NDArray[Any]] | None) -> Explainer:
+        """The explainer that knows what was learnt; itself, where it does not learn."""
+        if self.fit is None:
+            return self
+        if state is None:
+            raise Mistake(
+                f"{self.name} learns from training texts: give the run folder of the model, not a loaded model."
+            )
+        return replace(self, fit=None, run=partial(self.run, state=state))
 
     @property
     def keywords(self) -> frozenset[str]:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 Floats = NDArray[np.float64]
 
@@ -137,6 +136,8 @@ def quantile(values: ArrayLike, q: float = 0.5, *, level: float = 0.95) -> Inter
     values = values[~np.isnan(values)]
     if not values.size:
         return Interval(float("nan"), float("nan"), float("nan"))
+    from scipy import stats  # late: it takes a second to load
+
     # scipy-stubs say that this is a float; it is a pair.
     ends: Any = stats.quantile_test(values, q=0, p=q).confidence_interval(level)
     return Interval(float(np.quantile(values, q)), float(ends.low), float(ends.high))
@@ -166,6 +167,8 @@ def paired(
     lost = int(difference.size - kept.size)
     if kept.size < 2:
         return Paired(int(kept.size), lost, float(kept[0]) if kept.size else float("nan"), float("nan"))
+    from scipy import stats  # late: it takes a second to load
+
     # Swapping a pair flips the sign of its difference, which is how scipy permutes a single sample.
     result = stats.permutation_test(
         (kept,),
@@ -211,6 +214,8 @@ def false_discovery(p: ArrayLike) -> Floats:
     adjusted = np.full(p.shape, np.nan)
     defined = ~np.isnan(p)
     if defined.any():
+        from scipy import stats  # late: it takes a second to load
+
         adjusted[defined] = stats.false_discovery_control(p[defined], method="bh")
     return adjusted
 
