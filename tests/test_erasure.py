@@ -246,9 +246,12 @@ def test_no_ranking_is_better_than_the_smallest_set() -> None:
     table = to_table(experiment.run(model, [(np.arange(6), batch)], config, np.random.default_rng(0)))
     rows = table.to_pylist()
     assert len(rows) == 6 * (1 + 1 + 5 + 1)
-    assert {
-        (row["ranking"], row["draw"]) for row in rows if row["example"] == 0 and row["ranking"] == "random"
-    } == {("random", draw) for draw in range(5)}
+    assert {row["ranking"] for row in rows if row["example"] == 0} == {
+        "attention",
+        "attention_x_gradient",
+        "omission",
+        *(f"random {draw}" for draw in range(1, 6)),
+    }
     assert all(row["removed"] is None or row["removed"] >= row["smallest_high"] for row in rows)
     assert any(row["removed"] is not None for row in rows)
 
@@ -329,8 +332,7 @@ def test_texts_that_never_flip_are_reported_both_ways() -> None:
             "example": [0, 0, 1, 1, 2, 2, 3, 3],
             "predicted": [0] * 8,
             "n_words": [4, 4, 10, 10, 5, 5, 1, 1],
-            "ranking": ["attention", "random"] * 4,
-            "draw": [0] * 8,
+            "ranking": ["attention", "random 1"] * 4,
             "removed": pa.array([1, 2, 5, None, None, None, None, None], pa.float64()),
             "share": pa.array([0.25, 0.5, 0.5, None, None, None, None, None], pa.float64()),
             "smallest_low": pa.array([1, 1, 2, 2, None, None, None, None], pa.float64()),
@@ -359,6 +361,10 @@ def test_proportions_and_paired_counts() -> None:
     assert wilson.low == 0.0
     assert wilson.high == pytest.approx(z2 / (10 + z2))
     assert np.isnan(proportion(0, 0).value)
+    for count, n in [(0, 7), (3, 7), (7, 7), (12, 500)]:
+        theirs = stats.binomtest(count, n).proportion_ci(0.9, method="wilson")
+        ours = proportion(count, n, level=0.9)
+        assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
     assert mcnemar(9, 1) == pytest.approx(2 * (1 + 10) / 2**10)
     assert mcnemar(3, 3) == 1.0
     assert np.isnan(mcnemar(0, 0))

@@ -18,8 +18,18 @@ import numpy as np
 import pyarrow as pa
 
 from heedful.experiments.attention_choice import AttentionChoice
+from heedful.experiments.description import Measure, Statistic
+from heedful.experiments.erasure_description import (
+    COLUMNS,
+    ERASURE_QUESTION,
+    erasure_compare,
+    erasure_figures,
+    erasure_reasons,
+    erasure_verdict,
+)
 from heedful.experiments.experiment import Batches, Chunk, Experiment, Summary, generators
-from heedful.experiments.summary import BINS, Line, bin_of, column, grouped, mean, quantiles, share, spread
+from heedful.experiments.summary import Line, column, grouped, mean, quantiles, share, spread
+from heedful.measure.columns import BINS, bin_of
 from heedful.measure.rank import spearman
 
 if TYPE_CHECKING:
@@ -73,11 +83,26 @@ def _line(table: pa.Table) -> Line:
 
 ERASURE = Experiment(
     name="erasure",
-    question="Does removing the most attended item change the output more than removing another one?",
+    question=ERASURE_QUESTION,
     paper="Serrano & Smith 2019, section 4.1",
     config=ErasureConfig,
     needs=frozenset({"attends", "edits_attention"}),
     version="1",
     run=run,
     summarise=summarise,
+    asks="whether removing the most attended item matters more than removing another one",
+    columns=COLUMNS,
+    measures=(Measure("erasure", "ΔJS of the most attended item and another", "ΔJS", "delta_js", "overall"),),
+    statistics=(
+        Statistic(
+            "other item matters more",
+            "overall.negative",
+            "Other item matters more: share of the texts in which removing a random item changes the output more.",
+        ),
+    ),
+    draw=erasure_figures,
+    judge=erasure_verdict,
+    examples=erasure_reasons,
+    beside=erasure_compare,
+    forwards=(2, 0),
 )

@@ -11,12 +11,19 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from heedful.experiments.description import Measure, Statistic
 from heedful.experiments.erasure import ErasureConfig, run
-from heedful.experiments.experiment import Experiment, Summary
+from heedful.experiments.erasure_description import (
+    COLUMNS,
+    FLIPS_QUESTION,
+    flips_compare,
+    flips_figures,
+    flips_reasons,
+    flips_verdict,
+)
+from heedful.experiments.experiment import Experiment, Floats, Summary
 from heedful.experiments.summary import Line, column, grouped, plain
 from heedful.measure.statistics import mcnemar, proportion
-
-CELLS = ("both", "only_top", "only_random", "neither")
 
 
 def summarise(table: pa.Table) -> Summary:
@@ -45,6 +52,7 @@ def _line(table: pa.Table) -> Line:
     return {
         "n": n,
         "undefined": int((~defined).sum()),
+        "flip_top": _rate(top),
         **{name: _percent(count, n) for name, count in counts.items()},
         **plain(
             {
@@ -55,6 +63,13 @@ def _line(table: pa.Table) -> Line:
     }
 
 
+def _rate(flips: Floats) -> Line:
+    """Of all texts in which the question has an answer."""
+    known = flips[~np.isnan(flips)]
+    found = proportion(int(known.sum()), known.size)
+    return plain({"n": known.size, "mean": found.value, "low": found.low, "high": found.high})
+
+
 def _percent(count: int, n: int) -> Line:
     found = proportion(count, n)
     ends = {"percent": 100 * found.value, "low": 100 * found.low, "high": 100 * found.high}
@@ -63,11 +78,35 @@ def _percent(count: int, n: int) -> Line:
 
 FLIPS = Experiment(
     name="flips",
-    question="How often does removing the most attended item change the decision, and removing another one?",
+    question=FLIPS_QUESTION,
     paper="Serrano & Smith 2019, section 4.2, table 2",
     config=ErasureConfig,
     needs=frozenset({"attends", "edits_attention"}),
     version="1",
     run=run,
     summarise=summarise,
+    asks="whether removing the most attended item changes the decision",
+    columns=COLUMNS,
+    measures=(
+        Measure(
+            "flips",
+            "decision changed without the most attended item",
+            "flips",
+            "flip_top",
+            "overall.flip_top",
+        ),
+    ),
+    statistics=(
+        Statistic(
+            "flips without i*",
+            "overall.top.percent",
+            "Flips without i*: percent of the texts whose decision changes without the most attended item.",
+            ".1f",
+        ),
+    ),
+    draw=flips_figures,
+    judge=flips_verdict,
+    examples=flips_reasons,
+    beside=flips_compare,
+    forwards=(2, 0),
 )

@@ -20,8 +20,20 @@ import pyarrow as pa
 from pydantic import Field, field_validator
 
 from heedful.experiments.attention_choice import AttentionChoice
+from heedful.experiments.description import Measure, Statistic
 from heedful.experiments.experiment import Batches, Chunk, Experiment, Floats, Ints, Summary, generators
+from heedful.experiments.importance_description import (
+    COLUMNS,
+    QUESTION,
+    RANDOM,
+    compare,
+    figures,
+    ranking_name,
+    reasons,
+    verdict,
+)
 from heedful.experiments.summary import Line, column, plain, quantiles, share, spread
+from heedful.measure.columns import rows_of
 from heedful.measure.statistics import effect_size, paired
 
 if TYPE_CHECKING:
@@ -30,7 +42,7 @@ if TYPE_CHECKING:
     from heedful.experiments.observe import Observed
     from heedful.models.network import Network
 
-RANKINGS = ("attention", "attention_gradient", "attention_x_gradient", "random")
+RANKINGS = ("attention", "attention_gradient", "attention_x_gradient", RANDOM)
 
 
 class ImportanceSetsConfig(AttentionChoice):
@@ -50,8 +62,9 @@ class ImportanceSetsConfig(AttentionChoice):
 def run(
     model: Network, batches: Batches, config: ImportanceSetsConfig, rng: np.random.Generator
 ) -> Iterator[Chunk]:
-    """One row for each text, ranking and draw: `ranking`, `draw`, `removed` (items gone at the first flip; undefined:
-    never), `share` of the items, and the size of the smallest flipping set (`smallest_low`, `smallest_high`)."""
+    """One row for each text and `ranking` (each draw of the random one is a ranking): `removed` (items gone at the
+    first flip; undefined: never), `share` of the items, and the size of the smallest flipping set (`smallest_low`,
+    `smallest_high`)."""
     from heedful.experiments.erase import check_decides, decision
     from heedful.experiments.observe import observer
     from heedful.experiments.rankings import rankers
@@ -65,16 +78,15 @@ def run(
         seen = observe(examples, batch)
         decided, rngs = decision(seen), [generator_of(i) for i in examples]
         removed = {
-            (name, draw): first_flip(seen, scores, decided)
+            f"{name} {draw}" if name == RANDOM else name: first_flip(seen, scores, decided)
             for name, ranker in named.items()
-            for draw, scores in enumerate(ranker(seen, batch, rngs))
+            for draw, scores in enumerate(ranker(seen, batch, rngs), 1)
         }
         smallest = smallest_sets(seen, decided, np.fmin.reduce(list(removed.values())))
         common = seen.rows()
-        for (name, draw), gone in removed.items():
+        for name, gone in removed.items():
             yield common | {
                 "ranking": [name] * len(batch),
-                "draw": np.full(len(batch), draw),
                 "removed": gone,
                 "share": gone / np.maximum(seen.n_words, 1),
                 "smallest_low": smallest.low,
@@ -96,19 +108,20 @@ def first_flip(seen: Observed, scores: Tensor, decided: Tensor) -> Floats:
 
 
 def summarise(table: pa.Table) -> Summary:
-    """`smallest`: how small a set is enough. `rankings`: each overall and by predicted class (`_line`). `paired`: each
-    against attention, text by text (`_against`)."""
-    names = table["ranking"].to_numpy(zero_copy_only=False)
-    each = {str(name): table.filter(pa.array(names == name)) for name in dict.fromkeys(names)}
-    first = next(iter(each.values()))
-    first = first.filter(pa.array(first["draw"].to_numpy() == 0))
+    """`smallest`: how small a set is enough. `rankings`: each overall and by predicted class (`_line`); `random` is
+    all draws together. `paired`: each against attention, text by text (`_against`)."""
+    names = table["ranking"].to_pylist()
+    each = {name: rows_of(table, "ranking", name) for name in dict.fromkeys(names)}
+    smallest = _smallest(each[names[0]])
+    if any(name.startswith(RANDOM) for name in names):
+        each[RANDOM] = pa.concat_tables([rows for name, rows in each.items() if name.startswith(RANDOM)])
     return {
-        "smallest": _smallest(first),
+        "smallest": smallest,
         "rankings": {name: _by_class(rows) for name, rows in each.items()},
         "paired": {
             f"{name}/attention": _against(rows, each["attention"])
             for name, rows in each.items()
-            if name != "attention" and "attention" in each
+            if "attention" in each and name != "attention" and not name.startswith(f"{RANDOM} ")
         },
     }
 
@@ -135,7 +148,7 @@ def _by_class(table: pa.Table) -> Line:
 
 
 def _line(table: pa.Table) -> Line:
-    """Over the rows of texts with several items, all draws. `flipped`: share removed where the decision flips;
+    """Over the rows of texts with several items. `flipped`: share removed where the decision flips;
     `counted`: where it never does, 1.0. `times_smallest`: removed / smallest_high, `optimal` where that is 1."""
     n, removed, part = (column(table, name) for name in ("n_words", "removed", "share"))
     several, high = n > 1, column(table, "smallest_high")
@@ -188,11 +201,38 @@ def _by_text(table: pa.Table) -> Floats:
 
 IMPORTANCE_SETS = Experiment(
     name="importance_sets",
-    question="How many of the items must go before the decision is another, and how many would be enough?",
+    question=QUESTION,
     paper="Serrano & Smith 2019, section 5",
     config=ImportanceSetsConfig,
     needs=frozenset({"attends", "edits_attention"}),
     version="1",
     run=run,
     summarise=summarise,
+    asks="whether its attention finds the items that the decision rests on",
+    columns=COLUMNS,
+    by="ranking",
+    group_title=ranking_name,
+    measures=tuple(
+        Measure(
+            f"removed_{key}",
+            f"share removed before a flip, by {ranking_name(name)}",
+            f"removed ({ranking_name(name)})",
+            "share",
+            f"rankings.{name}.overall.flipped",
+            name,
+        )
+        for key, name in {"attention": "attention", "product": "attention_x_gradient"}.items()
+    ),
+    statistics=(
+        Statistic(
+            "removed before a flip",
+            "rankings.attention.overall.counted.q50",
+            "Removed before a flip: median share of the items, most attended first, that changes the decision.",
+        ),
+    ),
+    draw=figures,
+    judge=verdict,
+    examples=reasons,
+    beside=compare,
+    forwards=(8, 8),
 )
