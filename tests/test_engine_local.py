@@ -25,6 +25,7 @@ from heedful.engine.progress import Progress
 from heedful.engine.schedule import Schedule
 from heedful.engine.workspace import Workspace
 from heedful.errors import Mistake
+from heedful.experiments import Trial, find, without_verdict
 from heedful.store.run import Run
 
 QUIET = Progress(quiet=True)
@@ -124,6 +125,19 @@ def test_rows_say_what_they_are(trained: tuple[Plan, Workspace]) -> None:
     assert said["limit"] == 6
     assert len(set(table["example"].to_pylist())) == 6
     assert max(table["example"].to_pylist()) > 6  # evenly spread over the split
+
+
+def test_a_summary_is_stored_with_its_verdict(trained: tuple[Plan, Workspace]) -> None:
+    made, place = trained
+    task = made.of("experiment")[1]
+    assert task.ask is not None
+    run = Run(place.runs / task.run)
+    experiment, table = find(task.ask.experiment), run.results.rows(task.ask.experiment, task.key)
+    summary, verdict = without_verdict(run.summary(experiment.name))
+    trial = Trial(experiment.name, table, summary, task.ask.options, run.labels, run.info["task"])
+    assert summary == experiment.summarise(table)
+    assert verdict == experiment.verdict(trial)
+    assert verdict is not None
 
 
 def test_a_stale_result_is_made_again(trained: tuple[Plan, Workspace], tmp_path: Path) -> None:

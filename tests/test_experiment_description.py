@@ -22,6 +22,7 @@ from heedful.experiments import EXPERIMENTS, Trial, find, summary_with_verdict, 
 from heedful.experiments.comparison import Evidence
 from heedful.experiments.description import number_at, value_at
 from heedful.experiments.verdict import OUR_OWN
+from heedful.measure.columns import frame
 from heedful.report.comparison import Finished, page
 from heedful.report.findings import Findings, Illustrated
 from heedful.report.page import page as report_page
@@ -160,6 +161,18 @@ def test_a_path_finds_keys_that_have_dots_themselves() -> None:
     assert number_at(summary, "a.b.c") is None
     assert number_at(summary, "a.b") is None
     assert number_at(summary, "by.nothing.mean") is None
+
+
+def test_groups_may_be_numbers_and_columns_may_be_missing() -> None:
+    table = pa.table({"example": [0, 1, 0, 1], "layer": [1, 1, 2, 2], "score": [0.1, None, 0.3, 0.4]})
+    experiment = replace(find(BUILT_IN[0]), by="layer", columns={}, draw=None)
+    assert experiment.groups(table) == ["1", "2"]
+    found = frame(table, "score", "layer", "2")
+    assert found.value.tolist() == [0.3, 0.4]
+    assert found.predicted.tolist() == [-1, -1]
+    assert np.isnan(found.max_attention).all()
+    drawn = experiment.figures(Trial("odd", table, {}, labels=("a", "b")))
+    assert [figure.id for figure in drawn] == ["score-1", "score-2"]
 
 
 # ---- an experiment of another package ----------------------------------------------------------------------

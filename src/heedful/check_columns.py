@@ -59,8 +59,7 @@ def _wrong_texts(c: Columns) -> Ints:
     unnumbered = (p.word < 0) | (within & (np.diff(p.word, prepend=0) < 0))
     wrong = c.texts.n_words == 0  # (texts,)
     wrong[text[outside | unordered | unnumbered]] = True
-    found: Ints = np.repeat(np.arange(len(c)), c.examples.n_texts)[wrong]
-    return found
+    return np.repeat(np.arange(len(c)), c.examples.n_texts)[np.flatnonzero(wrong)]
 
 
 def _wrong_probabilities(c: Columns) -> Ints:

@@ -9,7 +9,7 @@ import numpy as np
 from heedful.columns import Columns, Floats, Ints, Positions, Texts, begins
 
 
-def normalised(columns: Columns) -> Columns:
+def normalise(columns: Columns) -> Columns:
     """Each attribution scaled to sum |score| = 1, special tokens by the same factor; all zero stays all zero."""
     attribution, first = columns.attribution_of_score, begins(columns.n_scores)[:-1]
     peak = _each(np.maximum, np.abs(columns.scores), first)  # (attributions,)
@@ -21,7 +21,7 @@ def normalised(columns: Columns) -> Columns:
     return replace(columns, attributions=attributions, scores=scores / total[attribution])
 
 
-def by_word(columns: Columns) -> Columns:
+def sum_by_word(columns: Columns) -> Columns:
     """Scores of sub-tokens summed to words: a word begins where a text does, or the number of the word changes."""
     texts, positions = columns.texts, columns.positions
     if not texts.split.any():
@@ -46,7 +46,7 @@ def by_word(columns: Columns) -> Columns:
     return replace(joined, positions=replace(joined.positions, form=forms))
 
 
-def ranked(columns: Columns, k: int) -> tuple[Ints, Ints]:
+def rank_scores(columns: Columns, k: int) -> tuple[Ints, Ints]:
     """The rows of the `k` largest |score| of each attribution, strongest first, and their ranks from 1.
 
     Of equals the earlier comes first.

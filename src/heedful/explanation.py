@@ -26,7 +26,7 @@ from heedful.explanation_file import (
     write_csv,
     write_parquet,
 )
-from heedful.explanation_table import tidy_table
+from heedful.explanation_table import plain_strings, tidy_table
 from heedful.records import MethodKind
 from heedful.views import columns_of, views
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Attribution", "Check", "Cost", "Explained", "Explanation", "MethodKind", "Part"]
 
+ENDINGS = (".csv", ".html", ".json", ".parquet")  # that `save` knows
 IN_NOTEBOOK = 10  # examples that a notebook draws without being asked
 
 
@@ -108,15 +109,15 @@ class Explanation:
 
     def normalised(self) -> Explanation:
         """Each attribution scaled to Σ|score| = 1; all zero stays all zero."""
-        return self.of_columns(column_scores.normalised(self.columns), self.run)
+        return self.of_columns(column_scores.normalise(self.columns), self.run)
 
     def by_word(self) -> Explanation:
         """Scores of sub-tokens summed to words; a word that comes twice stays two positions."""
-        return self.of_columns(check_columns(column_scores.by_word(self.columns)), self.run)
+        return self.of_columns(check_columns(column_scores.sum_by_word(self.columns)), self.run)
 
     def to_arrow(self) -> pa.Table:
         """The tidy table: one row for each example, method and position."""
-        empty = tidy_table(self.columns.between(0, 0), self.run)
+        empty = plain_strings(tidy_table(self.columns.between(0, 0), self.run))
         return pa.concat_tables([empty, *tables(self.columns, self.run)])
 
     def to_pandas(self) -> pd.DataFrame:
@@ -127,7 +128,7 @@ class Explanation:
         """The `k` rows with the largest |score| of each example and method, with their `rank` from 1."""
         if k < 1:
             raise Mistake(f"top({k}): ask for at least 1 word.")
-        rows, ranks = column_scores.ranked(self.columns, k)
+        rows, ranks = column_scores.rank_scores(self.columns, k)
         table = self.to_arrow().take(pa.array(rows, pa.int64()))
         frame: pd.DataFrame = table.append_column("rank", pa.array(ranks, pa.int32())).to_pandas()
         return frame
@@ -147,18 +148,17 @@ class Explanation:
         .csv is the tidy table, .html a page to look at.
         """
         path = Path(path)
-        if path.suffix not in (".parquet", ".csv", ".json", ".html") and not path.is_dir():
-            raise Mistake(f"{path}: the ending must be .parquet, .csv, .json or .html.")
+        if path.suffix not in ENDINGS and not path.is_dir():
+            raise Mistake(f"{path}: the ending must be {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}.")
         with whole_file(path) as partial:
             if path.suffix == ".parquet":
                 write_parquet(self.columns, self.run, partial)
             elif path.suffix == ".csv":
                 write_csv(self.columns, self.run, partial)
             else:
+                pieces = json_of(self, self.run) if path.suffix == ".json" else [page(self.to_html())]
                 with partial.open("w", encoding="utf-8") as file:
-                    file.writelines(
-                        json_of(self, self.run) if path.suffix == ".json" else [page(self.to_html())]
-                    )
+                    file.writelines(pieces)
 
     @classmethod
     def load(cls, path: str | Path) -> Explanation:

@@ -26,7 +26,7 @@ from heedful.attribution import Attribution, Check, Cost, Explained
 from heedful.check_columns import check_columns
 from heedful.columns import Columns, Floats
 from heedful.errors import Mistake
-from heedful.explanation_table import columns_of_records, records_of, tidy_table
+from heedful.explanation_table import columns_of_records, plain_strings, records_of, tidy_table
 from heedful.records import Words
 from heedful.views import columns_of
 
@@ -50,21 +50,23 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 def tables(columns: Columns, run: str) -> Iterator[pa.Table]:
     """The tidy table in pieces of whole examples."""
-    return (tidy_table(piece, run) for piece in columns.cut(ROW_GROUP))
+    return (plain_strings(tidy_table(piece, run)) for piece in columns.cut(ROW_GROUP))
 
 
 def write_parquet(columns: Columns, run: str, path: Path) -> None:
     facts = json.dumps({"format": FORMAT, "run": run, "labels": columns.label_sets})
     schema = tidy_table(columns.between(0, 0), run).schema.append(pa.field("record", pa.large_binary()))
-    texts = [field.name for field in schema if field.type == pa.string()]
+    texts = [field.name for field in schema if pa.types.is_dictionary(field.type)]
     with pq.ParquetWriter(
         path,
-        schema.with_metadata({"heedful": facts}),
+        schema,
         compression="zstd",
+        store_schema=False,  # codes are how strings are written, not what a reader is to get
         use_dictionary=[*texts, "position", "start", "end"],
         use_byte_stream_split=["score"],
         write_statistics=["example", "part", "method", "target"],
     ) as writer:
+        writer.add_key_value_metadata({"heedful": facts})
         for piece in columns.cut(ROW_GROUP):
             table = tidy_table(piece, run)
             first = pa.array([_as_stream(records_of(piece))], pa.large_binary())
@@ -88,7 +90,7 @@ def _of_streams(streams: list[bytes]) -> pa.RecordBatch:
 
 
 def write_csv(columns: Columns, run: str, path: Path) -> None:
-    with csv.CSVWriter(path, tidy_table(columns.between(0, 0), run).schema) as writer:
+    with csv.CSVWriter(path, plain_strings(tidy_table(columns.between(0, 0), run)).schema) as writer:
         for table in tables(columns, run):
             writer.write_table(table)
 

@@ -46,7 +46,7 @@ ATTRIBUTION = {
 
 
 def tidy_table(columns: Columns, run: str) -> pa.Table:
-    """One row for each example, method and position."""
+    """One row for each example, method and position; strings are coded (`plain_strings`)."""
     c, blocks = columns, columns.blocks
     attribution, position = c.attribution_of_score, c.position_of_score  # (rows,)
     block = np.repeat(np.arange(len(blocks.text)), blocks.n_words)  # (rows,)
@@ -74,9 +74,16 @@ def tidy_table(columns: Columns, run: str) -> pa.Table:
     )
 
 
-def _spread(values: Sequence[str | None] | Strings, places: Ints) -> pa.Array:
-    """The value at each of the places."""
-    return pa.array(values, pa.string()).take(pa.array(places))
+def plain_strings(table: pa.Table) -> pa.Table:
+    """The same table without codes."""
+    kinds = ((f.name, pa.string() if pa.types.is_dictionary(f.type) else f.type) for f in table.schema)
+    return table.cast(pa.schema(kinds))
+
+
+def _spread(values: Sequence[str | None] | Strings, places: Ints) -> pa.DictionaryArray:
+    """The value at each of the places: different values once, and their codes, which is also how Parquet has them."""
+    coded = pa.array(values, pa.string()).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(coded.indices.take(pa.array(places)), coded.dictionary)
 
 
 def records_of(columns: Columns) -> pa.RecordBatch:
@@ -107,7 +114,7 @@ def records_of(columns: Columns) -> pa.RecordBatch:
 
 def _structs(schema: dict[str, pa.DataType], columns: dict[str, Any]) -> pa.StructArray:
     arrays = [
-        columns[name]
+        columns[name].cast(kind)
         if isinstance(columns[name], pa.Array)
         else pa.array(columns[name], kind, from_pandas=True)
         for name, kind in schema.items()

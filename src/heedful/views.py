@@ -129,6 +129,7 @@ def fields_of(columns: Columns) -> Iterator[dict[str, Any]]:
     offsets = np.stack([columns.positions.start, columns.positions.end], axis=1)
     forms, texts = iter(columns.positions.form.tolist()), _dicts(columns.texts)
     attributions, scores = _dicts(columns.attributions), columns.scores
+    options = [json.loads(method.options) for method in columns.methods]
     position, row, label = 0, 0, 0
     for e in _dicts(columns.examples):
         parts: dict[Part, Words] = {}
@@ -145,7 +146,8 @@ def fields_of(columns: Columns) -> Iterator[dict[str, Any]]:
             for part in PARTS:
                 if a[part]:
                     found[part] = scores[row : (row := row + len(parts.get(part, ())))]
-            made.append(_attribution(columns.methods[a["method"]], labels[a["target"]], found, a))
+            method = columns.methods[a["method"]]
+            made.append(_attribution(method, options[a["method"]], labels[a["target"]], found, a))
         yield {
             "id": e["id"],
             "passage": parts["passage"],
@@ -163,7 +165,9 @@ def _dicts(rows: Examples | Texts | Attributions) -> Iterator[dict[str, Any]]:
     return (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
 
 
-def _attribution(method: Method, target: str, scores: dict[Part, Floats], a: dict[str, Any]) -> Attribution:
+def _attribution(
+    method: Method, options: dict[str, Any], target: str, scores: dict[Part, Floats], a: dict[str, Any]
+) -> Attribution:
     check = (
         None if a["check"] is None else Check(a["check"], a["value"], a["ok"], a["relative"], a["sentence"])
     )
@@ -176,6 +180,6 @@ def _attribution(method: Method, target: str, scores: dict[Part, Floats], a: dic
         removal=method.removal,
         check=check,
         cost=Cost(a["forward"], a["backward"]),
-        options=json.loads(method.options),
+        options=options,
         special=None if math.isnan(a["special"]) else a["special"],
     )

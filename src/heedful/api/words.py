@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from heedful import colours
 from heedful.api.models import as_paths, load, open_run
 from heedful.engine.progress import Progress
 from heedful.errors import Mistake
@@ -144,14 +145,12 @@ def read_texts(texts: Sequence[str], file: Path | None) -> list[str]:
 
 
 def write(shown: Explanation | Pairs, path: Path) -> None:
-    """By the ending: .html, .json, and .parquet for explanations."""
-    if path.suffix == ".parquet" and isinstance(shown, Explanation):
+    """By the ending: .html and .json, and what else `Explanation.save` knows."""
+    if isinstance(shown, Explanation):
         shown.save(path)
     elif path.suffix == ".json":
         path.write_text(shown.to_json(), encoding="utf-8")
     elif path.suffix == ".html":
-        page = '<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        path.write_text(f"{page}<title>heedful</title>{shown.to_html()}", encoding="utf-8")
+        path.write_text(colours.page(shown.to_html()), encoding="utf-8")
     else:
-        endings = ".html, .json or .parquet" if isinstance(shown, Explanation) else ".html or .json"
-        raise Mistake(f"--output {path}: the ending must be {endings}.")
+        raise Mistake(f"--output {path}: the ending must be .html or .json.")

@@ -54,7 +54,7 @@ def explain(
     seed: Annotated[int | None, typer.Option(help="Of random, lime and shap.")] = None,
     output_format: HowToShow = Format.table,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write here: .html, .json or .parquet.")
+        Path | None, typer.Option("--output", "-o", help="Write here: .csv, .html, .json or .parquet.")
     ] = None,
     quiet: Quiet = False,
 ) -> None:

@@ -12,6 +12,7 @@ from heedful.cli.options import (
     DataDir,
     Json,
     LabelColumn,
+    Labels,
     QueryColumn,
     Quiet,
     Runs,
@@ -19,6 +20,7 @@ from heedful.cli.options import (
     SkipBad,
     SplitColumn,
     TextColumn,
+    parse_labels,
     parse_settings,
 )
 
@@ -50,6 +52,7 @@ def train(
     label_column: LabelColumn = None,
     query_column: QueryColumn = None,
     split_column: SplitColumn = None,
+    labels: Labels = None,
     dev_file: Annotated[str | None, typer.Option(help="Dev rows in a file of their own.")] = None,
     test_file: Annotated[str | None, typer.Option(help="Test rows in a file of their own.")] = None,
     tokenizer: Annotated[str | None, typer.Option(help="spacy, or whitespace for tokenised text.")] = None,
@@ -76,6 +79,7 @@ def train(
         "label_column": label_column,
         "query_column": query_column,
         "split_column": split_column,
+        "labels": parse_labels(labels),
         "dev_file": dev_file,
         "test_file": test_file,
         "tokenizer": tokenizer,

@@ -6,11 +6,11 @@ from typing import Literal
 
 from heedful.config import RunConfig
 from heedful.engine.plan import Plan, plan
+from heedful.engine.processors import cores as usable_cores
 from heedful.engine.progress import Progress
 from heedful.engine.schedule import Report, Schedule
 from heedful.engine.status import plan_status
 from heedful.engine.task_display import TaskDisplay
-from heedful.engine.threads import cores as usable_cores
 from heedful.engine.workspace import Workspace
 from heedful.errors import Mistake
 from heedful.store.files import clean

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from heedful.config import RunConfig
+from heedful.engine.data_sources import Sizes, published_sizes, sizes
 from heedful.engine.kinds import TASK_KINDS, run_config
 from heedful.engine.plan import Plan, kinds_of
-from heedful.engine.sizes import Sizes, published_sizes, sizes
+from heedful.engine.processors import cores as usable_cores
 from heedful.engine.status import plan_status
 from heedful.engine.task import Ask, Task
-from heedful.engine.threads import cores as usable_cores
 from heedful.engine.throughput import Throughput
 from heedful.engine.workspace import Workspace
 from heedful.store.run import Run, runs_in

@@ -9,19 +9,17 @@ from __future__ import annotations
 import math
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
-
-import numpy as np
 
 from heedful.config import SourceConfig, TrialConfig
 from heedful.engine.data_sources import load_corpus, read_split, source_fingerprint
-from heedful.engine.device import find_device
 from heedful.engine.kinds import TASK_KINDS
 from heedful.engine.model_sources import ModelSource, find_source, source_of
 from heedful.engine.other_data import as_the_model_reads, read_other
+from heedful.engine.processors import find_device
 from heedful.engine.progress import Progress
-from heedful.engine.rows import Ints, select_places
+from heedful.engine.rows import select_places
+from heedful.engine.run_texts import AskedTexts, kept_texts
 from heedful.engine.status import task_status
 from heedful.engine.task import Ask, Task
 from heedful.engine.workspace import Workspace
@@ -29,21 +27,11 @@ from heedful.errors import Mistake
 from heedful.measure.performance import performance
 from heedful.models.model import Model
 from heedful.models.training import predict
-from heedful.records import Corpus, Example, Split
+from heedful.records import Corpus, Split
 from heedful.store.locks import lock
 from heedful.store.run import Run
-from heedful.store.texts import count_kept, read_some, read_texts
 
 Outcome = Literal["done", "kept", "busy"]
-
-
-@dataclass(frozen=True)
-class AskedTexts:
-    """The texts that a question is about, by their places in the split. `whole`: these are all of it."""
-
-    places: Ints
-    examples: Mapping[int, Example]
-    whole: bool
 
 
 class Executor:
@@ -166,17 +154,6 @@ class Executor:
         if encoded.labels is None:
             return told
         return told | finite(performance(encoded.labels, predict(model.network, encoded)))
-
-
-def kept_texts(run: Run, ask: Ask) -> AskedTexts | None:
-    """What the run folder has of the texts that are asked about."""
-    size = count_kept(run.path, ask.split)
-    if size is not None:
-        places = select_places(size, ask)
-        found = read_texts(run.path, ask.split, places.tolist())
-        return None if found is None else AskedTexts(places, found, whole=len(places) == size)
-    some = None if ask.limit is None else read_some(run.path, ask.split, ask.limit)
-    return None if some is None else AskedTexts(np.array(sorted(some), dtype=np.int64), some, whole=False)
 
 
 def finite(scores: Mapping[str, float]) -> dict[str, float | None]:

@@ -29,9 +29,9 @@ from heedful.store.run import SEALED_TRIAL, Run, write_trial
 from heedful.store.texts import keep_texts
 
 if TYPE_CHECKING:
+    from heedful.engine.data_sources import Sizes
     from heedful.engine.executor import Executor
     from heedful.engine.progress import Progress
-    from heedful.engine.sizes import Sizes
     from heedful.engine.throughput import Throughput
 
 
@@ -107,7 +107,11 @@ class Trial(Kind):
         assert isinstance(task.config, TrialConfig)
         source = executor.source(task.config.source)
         if task.ask is not None:
-            executor.texts(task)
+            texts = executor.texts(task).examples.values()
+            if all(example.label is None for example in texts):
+                progress.say(
+                    f"{task.config.dataset} has no column that is known to be the label: there will be no scores"
+                )
         about = {name: getattr(source, name) for name in ("description", "architecture", "attention", "seed")}
         info: dict[str, Any] = {
             "key": task.key,
@@ -136,8 +140,8 @@ class Fit(Kind):
         return Status("finished" if same else "missing")
 
     def do(self, task: Task, executor: Executor, progress: Progress) -> None:
+        from heedful.engine.processors import threads
         from heedful.engine.rows import TEXTS, TOKENS, Passes
-        from heedful.engine.threads import threads
 
         assert task.explainer is not None
         explainer = EXPLAINERS.find(task.explainer)
@@ -172,8 +176,8 @@ class Experiment(Kind):
 
     def do(self, task: Task, executor: Executor, progress: Progress) -> None:
         from heedful.data.registry import restricted
+        from heedful.engine.processors import threads
         from heedful.engine.rows import ask_model
-        from heedful.engine.threads import threads
 
         ask, run = question(task), executor.workspace.run(task.run)
         model, weights = executor.model(run)
@@ -191,7 +195,7 @@ class Experiment(Kind):
         run.results.write_rows(ask.experiment, task.key, table, asked, weights, seconds)
 
     def cost(self, task: Task, here: Sizes, throughput: Throughput) -> tuple[float, float]:
-        from heedful.engine.sizes import Size
+        from heedful.engine.data_sources import Size
 
         ask, whole = question(task), here[question(task).split]
         texts = min(ask.limit or whole.texts, whole.texts)

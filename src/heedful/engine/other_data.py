@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from heedful.config import DataOptions
+from heedful.data.assemble import spread_places
 from heedful.data.corpora import CORPORA
 from heedful.data.readers import Ledger
 from heedful.data.readers.tables import read_table
 from heedful.data.unlabelled import is_unlabelled, read_unlabelled
 from heedful.data.user_files import SPLIT_COLUMNS
-from heedful.engine.data_sources import SplitTexts, read_split, spread_places
+from heedful.engine.data_sources import SplitTexts, read_split
 from heedful.engine.model_sources import ModelSource
 from heedful.errors import Mistake
 from heedful.records import Example, Split, TaskType

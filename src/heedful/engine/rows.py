@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful import experiments
+from heedful.data.assemble import spread_places
 from heedful.data.batching import Encoded
-from heedful.engine.data_sources import spread_places
 from heedful.engine.progress import Bar
 from heedful.engine.task import Ask
 from heedful.errors import Mistake

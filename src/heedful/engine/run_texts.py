@@ -1,17 +1,42 @@
-"""The texts behind a run's rows, for whoever shows them: from its folder where it keeps them, else from the corpus."""
+"""The texts behind a run's rows: from its folder where it keeps them, else from the corpus."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 from heedful.engine.data_sources import load_corpus, source_fingerprint
 from heedful.engine.model_sources import source_of
 from heedful.engine.other_data import as_the_model_reads, read_other
+from heedful.engine.rows import Ints, select_places
+from heedful.engine.task import Ask
 from heedful.errors import Mistake
 from heedful.records import Example, Split
 from heedful.store.run import Run
-from heedful.store.texts import read_texts
+from heedful.store.texts import count_kept, read_some, read_texts
+
+
+@dataclass(frozen=True)
+class AskedTexts:
+    """The texts that a question is about, by their places in the split. `whole`: these are all of it."""
+
+    places: Ints
+    examples: Mapping[int, Example]
+    whole: bool
+
+
+def kept_texts(run: Run, ask: Ask) -> AskedTexts | None:
+    """What the run folder has of the texts that are asked about."""
+    size = count_kept(run.path, ask.split)
+    if size is not None:
+        places = select_places(size, ask)
+        found = read_texts(run.path, ask.split, places.tolist())
+        return None if found is None else AskedTexts(places, found, whole=len(places) == size)
+    some = None if ask.limit is None else read_some(run.path, ask.split, ask.limit)
+    return None if some is None else AskedTexts(np.array(sorted(some), dtype=np.int64), some, whole=False)
 
 
 def texts_of(

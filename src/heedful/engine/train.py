@@ -26,12 +26,11 @@ from heedful.data.batching import CPU, Encoded, encode
 from heedful.data.vectors import load_vectors
 from heedful.data.vocabulary import Vocabulary
 from heedful.data.word_encoder import WordEncoder
-from heedful.engine.device import find_device
 from heedful.engine.kinds import run_config
 from heedful.engine.model_sources import source_of
+from heedful.engine.processors import find_device, threads
 from heedful.engine.progress import Progress
 from heedful.engine.task import Task
-from heedful.engine.threads import threads
 from heedful.engine.workspace import Workspace
 from heedful.errors import Mistake
 from heedful.measure.performance import performance

@@ -216,5 +216,5 @@ ADVERSARIAL = Experiment(
     draw=figures,
     judge=verdict,
     examples=reasons,
-    beside=compare,
+    tabulate=compare,
 )

@@ -272,7 +272,7 @@ CORRELATION = Experiment(
     draw=figures,
     judge=verdict,
     examples=reasons,
-    beside=compare,
+    tabulate=compare,
     forwards=(3, 1),  # the prediction, a gradient (forward and backward), and each word left out
     explainers=explainers_of,
 )

@@ -70,7 +70,7 @@ class Experiment:
     draw: Callable[[Trial], Sequence[Figure]] | None = None
     judge: Callable[[Trial], Verdict] | None = None  # None: the experiment has no say in the headline
     examples: Callable[[Trial], Iterable[Reason]] = lambda trial: ()
-    beside: Callable[[Evidence], Comparison] | None = None
+    tabulate: Callable[[Evidence], Comparison] | None = None
     forwards: tuple[float, float] = (1, 0)  # passes through the model by text, and by word
     explainers: Callable[[Any], Iterable[str]] = (
         no_explainers  # that it uses, by name, given its configuration
@@ -95,8 +95,8 @@ class Experiment:
 
     def compare(self, evidence: Evidence) -> Comparison:
         """Runs of a study beside published numbers."""
-        if self.beside is not None:
-            return self.beside(evidence)
+        if self.tabulate is not None:
+            return self.tabulate(evidence)
         return measures_beside(self.question, self.measures, evidence)
 
     def drawable(self, types: Mapping[str, str]) -> list[str]:

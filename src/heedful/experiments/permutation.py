@@ -222,5 +222,5 @@ PERMUTATION = Experiment(
     draw=figures,
     judge=verdict,
     examples=reasons,
-    beside=compare,
+    tabulate=compare,
 )

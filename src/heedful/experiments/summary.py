@@ -19,7 +19,19 @@ from heedful.measure.columns import BINS, Bools, Floats, bin_of, column, quantil
 
 Line = dict[str, Any]
 
-__all__ = ["BINS", "Bools", "Line", "column", "grouped", "mean", "plain", "quantiles", "share", "spread"]
+__all__ = [
+    "BINS",
+    "Bools",
+    "Line",
+    "bin_of",
+    "column",
+    "grouped",
+    "mean",
+    "plain",
+    "quantiles",
+    "share",
+    "spread",
+]
 
 
 def grouped(table: pa.Table, line: Callable[[pa.Table], Line]) -> dict[str, Any]:

@@ -34,10 +34,10 @@ from heedful.heatmap import checked
 from heedful.records import Batch, Example, Tokens, Words
 from heedful.views import PARTS, strings, text_columns
 
-Said = dict[str, NDArray[Any]]  # what one method says of some texts, by name
+Answer = dict[str, NDArray[Any]]  # what one method says of some texts, by name
 
 
-class Asked(NamedTuple):
+class Call(NamedTuple):
     """A method, and the options that it takes."""
 
     explainer: Explainer
@@ -51,11 +51,11 @@ class Asked(NamedTuple):
 
 
 class Collector:
-    """Takes batches with their scores, and makes columns of them. Texts are checked before anything is computed."""
+    """Takes batches with their scores, and makes columns of them. Texts that no file can hold are refused at once."""
 
-    def __init__(self, examples: Sequence[Example], asked: Sequence[Asked], text: TextEncoder) -> None:
-        self.examples, self.asked = examples, asked
-        self.methods = tuple(each.method() for each in asked)
+    def __init__(self, examples: Sequence[Example], calls: Sequence[Call], text: TextEncoder) -> None:
+        self.examples, self.calls = examples, calls
+        self.methods = tuple(call.method() for call in calls)
         parts: list[tuple[str, Part, Words]] = []
         for e in examples:
             parts.append((e.id, "passage", text.pieces(e.passage, "passage")))
@@ -67,7 +67,7 @@ class Collector:
         self.order: list[Ints] = []  # the examples of each batch
         self.probabilities: list[Floats] = []
         self.targets: list[Ints] = []
-        self.said: list[dict[str, list[NDArray[Any]]]] = [defaultdict(list) for _ in asked]
+        self.answers: list[dict[str, list[NDArray[Any]]]] = [defaultdict(list) for _ in calls]
 
     def add(
         self, examples: Ints, batch: Batch, probabilities: Tensor, targets: Tensor, scores: Sequence[Scores]
@@ -80,9 +80,9 @@ class Collector:
         self.order.append(examples)
         self.probabilities.append(probabilities.double().cpu().numpy())
         self.targets.append(targets.cpu().numpy())
-        for said, asked, found in zip(self.said, self.asked, scores, strict=True):
-            for name, chunk in columns_of_scores(asked.explainer.name, found, batch).items():
-                said[name].append(chunk)
+        for answer, call, found in zip(self.answers, self.calls, scores, strict=True):
+            for name, chunk in answer_of(call.explainer.name, found, batch).items():
+                answer[name].append(chunk)
 
     def _check_positions(self, examples: Ints, batch: Batch) -> None:
         for part, tokens in parts_of(batch).items():
@@ -101,9 +101,9 @@ class Collector:
     def columns(self, labels: tuple[str, ...]) -> Columns:
         """Everything, in the order of the examples."""
         n, order = len(self.examples), np.concatenate(self.order)
-        said = [{name: np.concatenate(chunks) for name, chunks in each.items()} for each in self.said]
-        targets = restored(np.concatenate(self.targets), order)
-        attributions = [self._attributions(i, said[i], targets, order) for i in range(len(said))]
+        answers = [{name: np.concatenate(chunks) for name, chunks in each.items()} for each in self.answers]
+        targets = to_example_order(np.concatenate(self.targets), order)
+        attributions = [self._attributions(i, answers[i], targets, order) for i in range(len(answers))]
         return Columns(
             (labels,),
             self.methods,
@@ -112,7 +112,7 @@ class Collector:
                 labels=np.zeros(n, dtype=np.int64),
                 truth=strings([None if e.label is None else labels[e.label] for e in self.examples]),
                 n_texts=self.n_texts,
-                n_attributions=np.full(n, len(said)),
+                n_attributions=np.full(n, len(answers)),
             ),
             self.texts,
             self.positions,
@@ -122,14 +122,14 @@ class Collector:
                     for name in vars(attributions[0])
                 }
             ),
-            self._scores(said, order),
-            restored(np.concatenate(self.probabilities), order).ravel(),
+            self._scores(answers, order),
+            to_example_order(np.concatenate(self.probabilities), order).ravel(),
         )
 
-    def _attributions(self, method: int, said: Said, targets: Ints, order: Ints) -> Attributions:
+    def _attributions(self, method: int, answer: Answer, targets: Ints, order: Ints) -> Attributions:
         """Those of one method, one for each example."""
-        of = {name: restored(column, order) for name, column in said.items() if name not in PARTS}
-        n, axiom = len(order), self.asked[method].explainer.axiom
+        of = {name: to_example_order(column, order) for name, column in answer.items() if name not in PARTS}
+        n, axiom = len(order), self.calls[method].explainer.axiom
         check, value, ok, relative, sentence = check_axiom(axiom, of["gap"], of["scale"], of["checked"])
         return Attributions(
             method=np.full(n, method),
@@ -146,16 +146,16 @@ class Collector:
             backward=of["backward"],
         )
 
-    def _scores(self, said: Sequence[Said], order: Ints) -> Floats:
+    def _scores(self, answers: Sequence[Answer], order: Ints) -> Floats:
         """One example after the other, of each the methods, of each the passage and the query."""
         passage = self.texts.n_words[self.text["passage"]]  # (examples,) words
         query: Ints = np.zeros(len(passage), dtype=np.int64)
         query[self.n_texts > 1] = self.texts.n_words[self.text["query"][self.n_texts > 1]]
-        asked: Flags = np.stack([restored(each["has_query"], order) for each in said], axis=1)
-        n_scores: Ints = passage[:, None] + asked * query[:, None]  # (examples, methods)
+        scored: Flags = np.stack([to_example_order(each["has_query"], order) for each in answers], axis=1)
+        n_scores: Ints = passage[:, None] + scored * query[:, None]  # (examples, methods)
         begin = begins(n_scores.ravel())[:-1].reshape(n_scores.shape)
         scores = np.empty(n_scores.sum())
-        for method, each in enumerate(said):
+        for method, each in enumerate(answers):
             scores[ranges(begin[order, method], passage[order])] = each["passage"]
             if "query" in each:
                 some = order[each["has_query"]]
@@ -168,20 +168,20 @@ def parts_of(batch: Batch) -> dict[Part, Tokens]:
     return parts if batch.query is None else parts | {"query": batch.query}
 
 
-def restored(column: NDArray[Any], order: Ints) -> NDArray[Any]:
+def to_example_order(column: NDArray[Any], order: Ints) -> NDArray[Any]:
     """A column of the batches in the order of the examples: `order` is the example of each of its rows."""
     found = np.empty_like(column)
     found[order] = column
     return found
 
 
-def columns_of_scores(name: str, scores: Scores, batch: Batch) -> Said:
+def answer_of(name: str, scores: Scores, batch: Batch) -> Answer:
     """The scores of real words, one text after the other, and what is known of each text."""
     n = len(batch)
     special = numbers(scores.special, n)
     if scores.special is not None and np.isnan(special).any():  # in columns, NaN says that there are none
         raise Mistake(f"{name} has the score nan for special tokens: scores must be finite numbers.")
-    said: Said = {
+    answer: Answer = {
         "passage": numbers(scores.passage[batch.passage.mask], n),
         "has_query": np.full(n, scores.query is not None and batch.query is not None),
         "gap": numbers(scores.gap, n),
@@ -192,8 +192,8 @@ def columns_of_scores(name: str, scores: Scores, batch: Batch) -> Said:
         "backward": passes(scores.backward_passes, n),
     }
     if scores.query is not None and batch.query is not None:
-        said["query"] = numbers(scores.query[batch.query.mask], n)
-    return said
+        answer["query"] = numbers(scores.query[batch.query.mask], n)
+    return answer
 
 
 def numbers(values: Tensor | None, n: int) -> Floats:
@@ -220,15 +220,15 @@ def check_axiom(
     nothing, undefined = np.full(len(gap), None), np.full(len(gap), np.nan)
     if axiom is None:
         return nothing, undefined, np.zeros(len(gap), dtype=np.bool_), undefined, nothing
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         relative = np.where(scale == 0, np.nan, np.abs(gap) / scale)
-    ok = checked & (np.abs(gap) <= np.maximum(axiom.limit * scale, 1e-5)) & np.isfinite(gap)
+    met = np.abs(gap) <= np.maximum(axiom.limit * scale, 1e-5)
     sentence = nothing.copy()
-    for i in np.flatnonzero(checked & ~ok & (scale != 0)).tolist():
+    for i in np.flatnonzero(checked & ~met & (scale != 0)).tolist():
         sentence[i] = axiom.sentence.format(missed=share(relative[i]))
     name = nothing.copy()
     name[checked] = axiom.name
-    return name, _finite(gap), ok, _finite(relative), sentence
+    return name, _finite(gap), checked & met & np.isfinite(gap), _finite(relative), sentence
 
 
 def _finite(values: Floats) -> Floats:

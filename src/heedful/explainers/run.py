@@ -10,7 +10,7 @@ import torch
 from heedful.check_columns import check_columns
 from heedful.errors import Mistake
 from heedful.explainers import find
-from heedful.explainers.collect import Asked, Collector
+from heedful.explainers.collect import Call, Collector
 from heedful.explainers.explainer import Explainer
 from heedful.explanation import Explanation
 from heedful.models.model import Model
@@ -38,13 +38,13 @@ def explain(
         explainer.check(model.network.can, model.name)
     check_options(chosen, options)
     wanted = None if target is None else model.label_index(target)
-    asked = [Asked(explainer, options_of(explainer, options)) for explainer in chosen]
-    collector = Collector(examples, asked, model.text)
+    calls = [Call(explainer, options_of(explainer, options)) for explainer in chosen]
+    collector = Collector(examples, calls, model.text)
     for indices, batch in model.encode(examples).batches(64, token_budget=EXPLAIN_BUDGET):
         with torch.inference_mode():
             p = model.network(batch).probabilities  # (batch, labels)
         targets = p.argmax(-1) if wanted is None else p.new_full((len(batch),), wanted, dtype=torch.long)
-        scores = [explainer.run(model.network, batch, targets, **given) for explainer, given in asked]
+        scores = [explainer.run(model.network, batch, targets, **given) for explainer, given in calls]
         collector.add(indices, batch, p, targets, scores)
         on_done(len(indices))
     return Explanation.of_columns(check_columns(collector.columns(model.labels)), model.name)

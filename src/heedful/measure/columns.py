@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
@@ -38,10 +39,10 @@ def column(table: pa.Table, name: str) -> Floats:
 
 
 def rows_of(table: pa.Table, by: str | None, group: str | None) -> pa.Table:
-    """The rows of one group, or all where there are no groups."""
+    """The rows of one group, by the name of its value, or all where there are no groups."""
     if by is None or group is None:
         return table
-    return table.filter(pa.array(table[by].to_numpy(zero_copy_only=False) == group))
+    return table.filter(pc.equal(pc.cast(table[by], pa.string()), group))
 
 
 def frame(table: pa.Table, name: str, by: str | None = None, group: str | None = None) -> Frame:

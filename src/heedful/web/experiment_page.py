@@ -50,7 +50,7 @@ def experiment_page(site: Site, request: Request, name: str, experiment: str) ->
     on_page = rows[(number - 1) * PAGE : number * PAGE]
     split = site.split(entry, experiment)
     texts, note = snippets(site, entry, split, frame.example[on_page].tolist())
-    verdict = site.verdicts.of(entry).get(experiment)
+    verdict = site.verdicts.of(entry, experiment).get(experiment)
     data = {
         "run": entry.name,
         "experiment": experiment,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import replace
 from threading import Lock
 
-from heedful.experiments import experiment_of
+from heedful.experiments import Trial, experiment_of
 from heedful.figures.figure import Figure
 from heedful.web.library import Entry
 from heedful.web.results import File, Results
@@ -31,12 +32,22 @@ class Figures:
             found = self._kept[file]
         return ((), found) if isinstance(found, str) else (found, "")
 
+    def _trial(self, entry: Entry, name: str) -> Trial:
+        """With the numbers that were published of this setting."""
+        from heedful.report.published import published_in
+
+        numbers, sources = published_in(
+            (str(entry.info["config"]["dataset"]), entry.encoder, entry.attention)
+        )
+        own = [row for row in numbers if row.experiment == name]
+        return replace(trial(self._results, entry, name), published=own, sources=sources)
+
     def _draw(self, entry: Entry, name: str) -> Sequence[Figure] | str:
         experiment = experiment_of(name)
         if experiment.draw is None:  # then the page's own are all there are
             return ()
         try:
-            return tuple(experiment.figures(trial(self._results, entry, name)))
+            return tuple(experiment.figures(self._trial(entry, name)))
         except (
             Exception
         ) as error:  # rows of another version, or another package's mistake: the rest can be shown

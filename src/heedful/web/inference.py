@@ -87,7 +87,7 @@ class LoadedModel:
 
     def seen(self, example: Example) -> Observed:
         """What the model did with a text, kept for asking it again under other weights."""
-        from heedful.engine.threads import threads
+        from heedful.engine.processors import threads
 
         _bounded(example)
         with self._lock, threads(THREADS):
@@ -102,7 +102,7 @@ class LoadedModel:
         return self.model.text.knows(example.passage)
 
     def explain(self, example: Example, methods: Sequence[str], target: str | None = None) -> Explained:
-        from heedful.engine.threads import threads
+        from heedful.engine.processors import threads
         from heedful.explainers.run import explain
 
         _bounded(example)
@@ -116,7 +116,7 @@ class LoadedModel:
 
     def explain_sample(self, examples: Sequence[Example]) -> Explanation:
         """Attention and leave-one-out, in probabilities, of texts whose words are to be counted."""
-        from heedful.engine.threads import threads
+        from heedful.engine.processors import threads
         from heedful.explainers.run import explain
 
         with self._lock, threads(THREADS):

@@ -73,6 +73,7 @@ def _overview(site: Site, request: Request) -> Response:
         "low": span[0],
         "high": span[1],
         "runs": rows,
+        "waiting": waiting,  # runs whose verdicts are still being made
         "broken": site.library.broken,
     }
     pages = max(1, -(-len(rows) // LISTED))
@@ -90,7 +91,6 @@ def _overview(site: Site, request: Request) -> Response:
         reading=measure.column.reading,
         grid=_grid(rows, measure, span, sort),
         drawing=lambda row: _drawing([row], measure, span),
-        waiting=waiting,
         questions=[e.question for e in EXPERIMENTS.values() if e.judge is not None],
         scores=SCORES,
         believe=BELIEVE,

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from heedful.errors import Mistake
 from heedful.experiments import EXPERIMENTS, experiment_of
-from heedful.experiments.verdict import MARKS
+from heedful.experiments.verdict import MARKS, to_json
 from heedful.figures.figure import Figure
 from heedful.measure.columns import Floats, Ints
 from heedful.web.answer import answer, number, run_address
@@ -27,7 +27,7 @@ POINTS = 500
 def run_page(site: Site, request: Request, name: str) -> Response:
     entry = site.library.find(name)
     known = measures()
-    measured = [_measured(site, entry, key, measure) for key, measure in known.items()]
+    shown = [_of_run(site, entry, key, measure) for key, measure in known.items()]
     data = {
         "run": entry.name,
         "dataset": entry.dataset,
@@ -39,7 +39,7 @@ def run_page(site: Site, request: Request, name: str) -> Response:
         "versions": entry.info.get("versions", {}),
         "performance": entry.performance,
         "judged": site.verdicts.page(entry),
-        "measures": [m for m in measured if m is not None],
+        "measures": [m for m in shown if m is not None],
         "experiments": list(entry.tables),
         "summaries": entry.summaries,
     }
@@ -71,17 +71,18 @@ def compare_page(site: Site, request: Request) -> Response:
     a, b = (site.library.find(name) for name in names)
     known = measures()
     sides = [
-        {m["measure"]: m for key, measure in known.items() if (m := _measured(site, e, key, measure))}
+        {m["measure"]: m for key, measure in known.items() if (m := _of_run(site, e, key, measure))}
         for e in (a, b)
     ]
     common = [key for key in known if key in sides[0] and key in sides[1]]
     measure_name = choice(request, "measure", list(known), (common or list(known))[0])
     measure = known[measure_name]
     split = site.split(a, measure.experiment.name)
-    places, x, y = _matched(site, a, b, measure, split)
+    places, x, y = _same_texts(site, a, b, measure, split)
     data = {
-        "a": _described(a),
-        "b": _described(b),
+        "a": _about(a),
+        "b": _about(b),
+        "verdicts": _verdicts(site, a, b),
         "measures": {key: {"a": sides[0].get(key), "b": sides[1].get(key)} for key in known},
         "measure": measure_name,
         "matched": len(places),
@@ -95,12 +96,29 @@ def compare_page(site: Site, request: Request) -> Response:
         drawings=[{key: _drawing(m) for key, m in side.items()} for side in sides],
         measures=known,
         scores=SCORES,
+        marks=MARKS,
         figure=_scatter(site, (a, b), measure, places, x, y) if len(places) else None,
         text=run_address(a.name, "examples", "PLACE", split=split),
     )
 
 
-def _described(entry: Entry) -> dict[str, Any]:
+def _verdicts(site: Site, a: Entry, b: Entry) -> list[dict[str, Any]]:
+    """By question, what each of the two is told; None where it was not asked."""
+    sides = [site.verdicts.of(entry) for entry in (a, b)]
+    names = [name for name in EXPERIMENTS if name in sides[0] or name in sides[1]]
+    return [
+        {
+            "question": EXPERIMENTS[name].question,
+            **{
+                key: to_json(side[name]) if name in side else None
+                for key, side in zip("ab", sides, strict=True)
+            },
+        }
+        for name in names
+    ]
+
+
+def _about(entry: Entry) -> dict[str, Any]:
     return {
         "run": entry.name,
         "dataset": entry.dataset,
@@ -111,7 +129,7 @@ def _described(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _measured(site: Site, entry: Entry, key: str, measure: MeasureOf) -> dict[str, Any] | None:
+def _of_run(site: Site, entry: Entry, key: str, measure: MeasureOf) -> dict[str, Any] | None:
     files = list(measure.files([entry]).values())
     if not files:
         return None
@@ -131,13 +149,15 @@ def _measured(site: Site, entry: Entry, key: str, measure: MeasureOf) -> dict[st
     }
 
 
-def _drawing(measured: dict[str, Any]) -> Any:
-    said = f"{measured['title']}: mean {number(measured['mean'])} over {sum(measured['counts'])} texts"
-    low, high = measured["range"]
-    return sparkline(measured["counts"], low, high, measured["mean"], said)
+def _drawing(shown: dict[str, Any]) -> Any:
+    said = f"{shown['title']}: mean {number(shown['mean'])} over {sum(shown['counts'])} texts"
+    low, high = shown["range"]
+    return sparkline(shown["counts"], low, high, shown["mean"], said)
 
 
-def _matched(site: Site, a: Entry, b: Entry, measure: MeasureOf, split: str) -> tuple[Ints, Floats, Floats]:
+def _same_texts(
+    site: Site, a: Entry, b: Entry, measure: MeasureOf, split: str
+) -> tuple[Ints, Floats, Floats]:
     """(places, A's values, B's values) of the same texts: only where both were made from the same data."""
     name, nothing = measure.experiment.name, np.zeros(0)
     same = a.info.get("data", {}).get("fingerprint") == b.info.get("data", {}).get("fingerprint")

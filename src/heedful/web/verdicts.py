@@ -6,6 +6,7 @@ so that a list of many old runs comes at once, and is complete a moment later.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from threading import Lock
@@ -20,18 +21,19 @@ from heedful.experiments.verdict import Grade, Verdict, grade_of, headline, to_j
 from heedful.web.library import Entry
 from heedful.web.results import File, Results
 
+KEPT = 20_000  # of several thousand old runs
 PATIENCE = 1.5  # seconds that a list of runs waits for verdicts that have to be made
 
 
 class Verdicts:
     def __init__(self, results: Results) -> None:
         self._results, self._lock = results, Lock()
-        self._made: dict[File, Future[Verdict | None]] = {}
+        self._made: OrderedDict[File, Future[Verdict | None]] = OrderedDict()
         self._maker = ThreadPoolExecutor(1, thread_name_prefix="verdicts")
 
-    def of(self, entry: Entry) -> dict[str, Verdict]:
-        """By experiment; a file that cannot be read is a mistake."""
-        asked = self._asked(entry)
+    def of(self, entry: Entry, only: str | None = None) -> dict[str, Verdict]:
+        """By experiment, or of one alone; a file that cannot be read is a mistake."""
+        asked = self._asked(entry, only)
         found = {name: one if isinstance(one, Verdict) else one.result() for name, one in asked.items()}
         return {name: verdict for name, verdict in found.items() if verdict is not None}
 
@@ -67,11 +69,11 @@ class Verdicts:
                 grades[name] = grade_of([verdict for verdict in known if verdict is not None])
         return grades, waiting
 
-    def _asked(self, entry: Entry) -> dict[str, Verdict | Future[Verdict | None]]:
+    def _asked(self, entry: Entry, only: str | None = None) -> dict[str, Verdict | Future[Verdict | None]]:
         """The verdict, or the promise of it, for each experiment that can give one."""
         found: dict[str, Verdict | Future[Verdict | None]] = {}
         for name, file in entry.tables.items():
-            if name not in EXPERIMENTS or find(name).judge is None:
+            if name not in EXPERIMENTS or find(name).judge is None or only not in (None, name):
                 continue
             kept = entry.verdicts.get(name)
             found[name] = kept if kept is not None else self._promise(entry, name, file)
@@ -81,6 +83,8 @@ class Verdicts:
         with self._lock:
             if file not in self._made:
                 self._made[file] = self._maker.submit(self._make, entry, name)
+                while len(self._made) > KEPT:
+                    self._made.popitem(last=False)
             return self._made[file]
 
     def _make(self, entry: Entry, name: str) -> Verdict | None:

@@ -1,11 +1,19 @@
-"""Cores and threads."""
+"""What a task computes with: cores, threads of torch, and the GPU that Ray has given it."""
 
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from heedful.engine.workspace import Workspace
+from heedful.errors import Mistake
+
+if TYPE_CHECKING:
+    import torch
 
 
 def cores() -> int:
@@ -29,3 +37,17 @@ def threads(number: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def find_device(workspace: Workspace) -> torch.device:
+    """Ray shows a task only the GPU that is its own, so there is nothing to choose."""
+    import torch
+
+    if workspace.gpus == 0:
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        raise Mistake(
+            f"--gpus: Ray gave this task a GPU of {socket.gethostname()}, and torch cannot use it there. "
+            "Install a build of torch for its GPU on that node, or leave --gpus out."
+        )
+    return torch.device("cuda")
