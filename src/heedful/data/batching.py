@@ -35,6 +35,9 @@ class Texts:
     )
     word_index: Ints | None = None  # (all tokens,) the word a token belongs to, -1: none; None: see `Tokens`
     reserved: Reserved = field(default_factory=Reserved)
+    sentence_index: Ints | None = (
+        None  # (all tokens,) the sentence a token belongs to, -1: none; None: not known
+    )
 
     def tokens(self, indices: Ints) -> Tokens:
         """The chosen texts, padded to the longest of them."""
@@ -47,11 +50,12 @@ class Texts:
             mask = (place > 0) & (place < lengths[:, None] - 1)  # (batch, length) neither marker
         else:
             mask = present & self.word.take(at, mode="clip")
-        index = None
-        if self.word_index is not None:
-            index = torch.from_numpy(np.where(mask, self.word_index.take(at, mode="clip"), -1))
+        word, sentence = (
+            None if index is None else torch.from_numpy(np.where(mask, index.take(at, mode="clip"), -1))
+            for index in (self.word_index, self.sentence_index)
+        )
         padded = [torch.from_numpy(part) for part in (ids, present, mask)]
-        return Tokens(padded[0], padded[1], padded[2], index, self.reserved)
+        return Tokens(padded[0], padded[1], padded[2], word, self.reserved, sentence)
 
     def padded(self, positions: Sequence[Sequence[int]], indices: Ints) -> Tensor:
         """Positions of words as (batch, length), True at the tokens of these words."""
