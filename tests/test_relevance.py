@@ -299,7 +299,7 @@ def test_mistakes() -> None:
     assert found.special is not None
     assert found.gap.abs().max() < 1e-10
     model.encoder = Fused().double()
-    with pytest.raises(Mistake, match="cannot take this model apart"):
+    with pytest.raises(Mistake, match="cannot take this network apart"):
         lrp(model, texts, target)
 
 
