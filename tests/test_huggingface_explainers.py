@@ -41,11 +41,11 @@ class ByHand:
         self.words = tokens.mask[row][tokens.present[row]]  # (n,)
         assert tokens.word_index is not None
         self.word_index = tokens.word_index[row][tokens.present[row]]
-        self.x = network.module.get_input_embeddings()(self.ids).detach()  # type: ignore[operator]
+        self.x = network.module.get_input_embeddings()(self.ids).detach()
 
     def f(self, x: Tensor) -> Tensor:
         every = [
-            self.module(inputs_embeds=one).logits for one in x.split(1)
+            self.module(inputs_embeds=one).logits for one in x.unsqueeze(1)
         ]  # some refuse several: no padding
         return torch.cat(every)[:, self.target]
 
@@ -84,7 +84,7 @@ def test_captum_on_pairs() -> None:
     assert ours.query is not None
     for row, texts in enumerate(zip(zoo.SOME, zoo.QUERIES, strict=True)):
         given = zoo.tokenizer("wordpiece")(*texts, return_tensors="pt")
-        x = network.module.get_input_embeddings()(given["input_ids"]).detach()  # type: ignore[operator]
+        x = network.module.get_input_embeddings()(given["input_ids"]).detach()
 
         def f(x: Tensor, row: int = row, types: Tensor = given["token_type_ids"]) -> Tensor:
             logits: Tensor = network.module(inputs_embeds=x, token_type_ids=types.expand(len(x), -1)).logits

@@ -138,10 +138,10 @@ def test_embeddings_may_be_given() -> None:
         made = zoo.model("Roberta", query)
         network, batch = zoo.network(made), zoo.batch(made)
         x = network.embed(batch.passage).requires_grad_()
-        given = {} if batch.query is None else {"x_query": network.embed(batch.query).requires_grad_()}
-        output = network(batch, x=x, **given)
+        x_query = None if batch.query is None else network.embed(batch.query).requires_grad_()
+        output = network(batch, x=x, x_query=x_query)
         assert torch.equal(output.logits, network(batch).logits)
-        gradients = torch.autograd.grad(output.logits.sum(), [x, *given.values()])
+        gradients = torch.autograd.grad(output.logits.sum(), [x] if x_query is None else [x, x_query])
         for gradient, tokens in zip(gradients, (batch.passage, batch.query), strict=False):
             assert tokens is not None
             assert (gradient[tokens.present].abs().sum(-1) > 0).all()
@@ -241,7 +241,8 @@ def test_an_encoder_decoder_predicts_and_no_more() -> None:
         decoder_ffn_dim=16,
         max_position_embeddings=64,
     )
-    module, tokens = transformers.BartForSequenceClassification(config).eval(), zoo.tokenizer("roberta")
+    kind: Any = transformers.BartForSequenceClassification
+    module, tokens = kind(config).eval(), zoo.tokenizer("roberta")
     made = wrap(module, tokens)
     assert made.network.can == {"predicts"}
     own = torch.cat([zoo.own_logits(module, tokens, text) for text in zoo.SOME])

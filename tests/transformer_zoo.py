@@ -125,7 +125,9 @@ def bytes_of(special: list[str]) -> Tokenizer:
 
 def fast(made: Tokenizer, inputs: list[str], names: dict[str, str]) -> PreTrainedTokenizerFast:
     tokens = {f"{name}_token": token for name, token in names.items()}
-    return PreTrainedTokenizerFast(tokenizer_object=made, model_input_names=inputs, **tokens)
+    kind: Any = PreTrainedTokenizerFast
+    result: PreTrainedTokenizerFast = kind(tokenizer_object=made, model_input_names=inputs, **tokens)
+    return result
 
 
 TOKENIZERS: dict[str, Callable[[], PreTrainedTokenizerFast]] = {
