@@ -184,6 +184,7 @@ def test_the_users_model_stays_as_it_is(family: str, training: bool) -> None:
     x = network.embed(batch.passage).requires_grad_()
     torch.autograd.grad(network(batch, x=x).logits.sum(), x)
     network.attentions(batch)
+    network.states(batch)
     zoo.network(second)(zoo.batch(second))
     before.check(module)
     if "edits_attention" in network.can:

@@ -180,7 +180,7 @@ def batch(made: Model, texts: list[str] = SOME, queries: list[str] | None = None
 
 
 @torch.no_grad()
-def own_logits(made: nn.Module, tokens: PreTrainedTokenizerFast, *texts: str) -> Tensor:
+def own_logits(made: nn.Module, tokens: Any, *texts: str) -> Tensor:
     """What anybody would write: tokenizer, module, one text at a time. (1, labels)."""
     takes = inspect.signature(made.forward).parameters
     given = {name: value for name, value in tokens(*texts, return_tensors="pt").items() if name in takes}
