@@ -99,6 +99,10 @@ EXPERIMENTS: Registry[Experiment] = Registry(
         "correlation": "heedful.experiments.correlation:CORRELATION",
         "permutation": "heedful.experiments.permutation:PERMUTATION",
         "adversarial": "heedful.experiments.adversarial:ADVERSARIAL",
+        "erasure": "heedful.experiments.erasure:ERASURE",
+        "flips": "heedful.experiments.flips:FLIPS",
+        "importance_sets": "heedful.experiments.importance_sets:IMPORTANCE_SETS",
+        "heads": "heedful.experiments.heads:HEADS",
     },
 )
 
@@ -107,6 +111,10 @@ EXPLAINERS: Registry[Explainer] = Registry(
     "heedful.explainers",
     {
         "attention": "heedful.explainers.attention_weights:ATTENTION",
+        "rollout": "heedful.explainers.rollout:ROLLOUT",
+        "attention_flow": "heedful.explainers.rollout:ATTENTION_FLOW",
+        "attention_x_norm": "heedful.explainers.attention_x_norm:ATTENTION_X_NORM",
+        "value_zeroing": "heedful.explainers.value_zeroing:VALUE_ZEROING",
         "gradient": "heedful.explainers.gradient:GRADIENT",
         "gradient_x_input": "heedful.explainers.gradient:GRADIENT_X_INPUT",
         "integrated_gradients": "heedful.explainers.integrated_gradients:INTEGRATED_GRADIENTS",
@@ -130,9 +138,11 @@ ENCODERS: Registry[Any] = Registry(
     "heedful.encoders",
     {
         "bilstm": "heedful.models.encoders:BiLSTM",
+        "bigru": "heedful.models.encoders:BiGRU",
         "cnn": "heedful.models.encoders:CNN",
         "average": "heedful.models.encoders:Average",
         "transformer": "heedful.models.encoders:Transformer",
+        "none": "heedful.models.encoders:NoEncoder",
     },
 )
 

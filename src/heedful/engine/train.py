@@ -23,6 +23,7 @@ import torch
 from heedful.config import ModelConfig, RunConfig
 from heedful.data import locate
 from heedful.data.batching import CPU, Encoded, encode
+from heedful.data.describe import describe_reading
 from heedful.data.vectors import load_vectors
 from heedful.data.vocabulary import Vocabulary
 from heedful.data.word_encoder import WordEncoder
@@ -54,6 +55,7 @@ def train(
             raise Mistake(
                 f"{corpus.name} has no {split} texts ({config.dataset}); training needs some of both."
             )
+    progress.say(str(describe_reading(corpus)))
     words = [text for e in corpus["train"] for text in (e.passage, e.query) if text]
     vocabulary = Vocabulary.build(words, config.data.min_df or 1)
     network, vectors = start(config, corpus, vocabulary, words, workspace.data_dirs)
@@ -62,14 +64,14 @@ def train(
     if vectors is not None:
         progress.say(coverage(vectors, len(vocabulary)))
     info = run_info(task, corpus, vectors, device)
-    text = WordEncoder(vocabulary, corpus.tokenizer)
+    text = WordEncoder(vocabulary, corpus.tokenizer, config.model.hierarchical)
     sets = [encode(corpus[split], text, len(corpus.labels), device) for split in ("train", "dev")]
     networks = {name: load_base(base, name, vocabulary, corpus, device) for name, base in bases.items()}
     with threads(n_threads):
         save = Saver(run, info, vocabulary)
         state = fit_all(task, network, sets, networks, state, n_threads, save, workspace, progress)
         run.write_description(info, vocabulary.words)
-        run.write_summary("performance", test_scores(network, corpus, vocabulary))
+        run.write_summary("performance", test_scores(network, corpus, text))
     run.finish()
     return run
 
@@ -232,11 +234,11 @@ def resumed(run: Run, progress: Progress, n_threads: int) -> tuple[TrainingState
     return TrainingState([Epoch(**row) for row in notes["history"]], **parts), notes["threads"]
 
 
-def test_scores(network: AttentiveClassifier, corpus: Corpus, vocabulary: Vocabulary) -> dict[str, Any]:
+def test_scores(network: AttentiveClassifier, corpus: Corpus, text: WordEncoder) -> dict[str, Any]:
     """Scores on the test split, or on dev where there is none; what is undefined (nan) is None."""
     split = "test" if corpus["test"] else "dev"
     examples = corpus["test"] or corpus["dev"]
-    encoded = encode(examples, WordEncoder(vocabulary), len(corpus.labels), network.device)
+    encoded = encode(examples, text, len(corpus.labels), network.device)
     if encoded.labels is None:
         raise Mistake(f"{corpus.name}: the {split} split has texts without a label.")
     scores = performance(encoded.labels, predict(network, encoded))
@@ -263,5 +265,5 @@ def load_network(run: Run, device: torch.device = CPU) -> Model:
     network = build(sizes, len(vocabulary), len(labels), info["task"] != "classification")
     network.load_state_dict({name: torch.from_numpy(array) for name, array in run.weights().items()})
     network.to(device).eval()
-    text = WordEncoder(vocabulary, info["tokenizer"])
+    text = WordEncoder(vocabulary, info["tokenizer"], config.model.hierarchical)
     return Model(run.name, network, text, labels, info["task"], config.seed)

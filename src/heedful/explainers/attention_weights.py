@@ -62,13 +62,9 @@ def attention_row(
 ) -> Tensor:
     """One distribution for each text, (batch, from), out of (batch, layers, heads, to, from)."""
     layers, n_heads, to = weights.shape[1:4]
-    if not -layers <= layer < layers:
-        raise Mistake(f"layer {layer}: this model has {layers} layers of attention, 0 to {layers - 1}.")
-    chosen = list(range(n_heads)) if heads is None else [heads] if isinstance(heads, int) else list(heads)
-    if not chosen or not all(0 <= head < n_heads for head in chosen):
-        raise Mistake(f"heads {chosen}: this model has {n_heads} heads in each layer, 0 to {n_heads - 1}.")
+    number, chosen = layer_number(layer, layers), head_numbers(heads, n_heads)
     one = (
-        weights[:, layer, chosen].mean(1) if len(chosen) > 1 else weights[:, layer, chosen[0]]
+        weights[:, number, chosen].mean(1) if len(chosen) > 1 else weights[:, number, chosen[0]]
     )  # (batch, to, from)
     if row not in ("first", "last", "mean"):
         raise one_of("row", row, ["first", "last", "mean"])
@@ -79,6 +75,21 @@ def attention_row(
         return one[torch.arange(len(one), device=one.device), last]
     there = present[:, :to].to(one.dtype).unsqueeze(-1)  # (batch, to, 1)
     return (one * there).sum(1) / there.sum(1).clamp(min=1)
+
+
+def layer_number(layer: int, layers: int) -> int:
+    """0 to layers - 1; -1 is the last."""
+    if not -layers <= layer < layers:
+        raise Mistake(f"layer {layer}: this model has {layers} layers of attention, 0 to {layers - 1}.")
+    return layer % layers
+
+
+def head_numbers(heads: int | Sequence[int] | None, n_heads: int) -> list[int]:
+    """None: all heads of a layer."""
+    chosen = list(range(n_heads)) if heads is None else [heads] if isinstance(heads, int) else list(heads)
+    if not chosen or not all(0 <= head < n_heads for head in chosen):
+        raise Mistake(f"heads {chosen}: this model has {n_heads} heads in each layer, 0 to {n_heads - 1}.")
+    return chosen
 
 
 ATTENTION = Explainer("attention", "attention", False, "1 forward", attention, needs=frozenset({"attends"}))
