@@ -28,6 +28,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from heedful.experiments import Trial, find
+from heedful.experiments.verdict import to_json
+from heedful.store.checks import write_signed
+
 RUNS, INSTANCES, CLIENTS, REQUESTS, SECONDS = 500, 4000, 50, 6, 60.0
 PAIRS = ("attention/gradient_x_input", "attention/omission", "gradient_x_input/omission", "attention/random")
 WORDS = 20
@@ -57,6 +61,11 @@ def write_store(folder: Path, runs: int = RUNS, instances: int = INSTANCES) -> l
             | {"ceiling": np.full(instances, np.log(2)), "exact": np.ones(instances, dtype=bool)}
         ),
     }
+    verdicts = {}
+    for experiment, table in tables.items():
+        verdict = find(experiment).verdict(Trial(experiment, table, {}))
+        assert verdict is not None
+        verdicts[experiment] = to_json(verdict)
     text = pa.array([" ".join(f"word{j}" for j in range(WORDS))] * instances)
     spans = np.cumsum([0, *[len(f"word{j} ") for j in range(WORDS)]])
     starts, ends = spans[:-1].tolist(), (spans[1:] - 1).tolist()
@@ -92,17 +101,16 @@ def write_store(folder: Path, runs: int = RUNS, instances: int = INSTANCES) -> l
         }
         (folder / name / "config.json").write_text(json.dumps(info))
         means = {"overall": {"mean": float(rng.random()), "q50": float(rng.random()), "mean_of_ceiling": 0.7}}
-        summaries = {
-            "performance": {"accuracy": float(rng.random())},
-            "permutation": means,
-            "adversarial": means,
-        }
+        summaries: dict[str, dict[str, Any]] = {"permutation": means, "adversarial": means}
         summaries["correlation"] = {
             pair: {"overall": {"tau": {"mean": float(rng.random()), "n": instances, "undefined": 0}}}
             for pair in PAIRS
         }
         for experiment, summary in summaries.items():
-            (folder / name / "results" / f"{experiment}.summary.json").write_text(json.dumps(summary))
+            path = folder / name / "results" / f"{experiment}.summary.json"
+            write_signed(path, summary | {"verdict": verdicts[experiment]})
+        scores = json.dumps({"accuracy": float(rng.random())})
+        (folder / name / "results" / "performance.summary.json").write_text(scores)
         for experiment, table in tables.items():
             _put(
                 table,

@@ -9,11 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from heedful.attribution import Attribution, Check, Cost, Explained
-from heedful.experiments import find
+from heedful.experiments import Trial, find
 from heedful.explanation import Explanation
 from heedful.records import Example, Words
 from heedful.report.examples import choose
 from heedful.report.findings import Findings, Illustrated
+from heedful.report.published import published_in
 from heedful.report.sample import sampled
 
 LN2 = float(np.log(2))
@@ -111,6 +112,11 @@ def explained_of(place: int, example: Example, labels: Sequence[str], seed: int 
     return Explained(example.id, example.passage, tuple(labels), probabilities, attributions, truth=truth)
 
 
+def trial_of(experiment: str, table: pa.Table, labels: Sequence[str] = ("negative", "positive")) -> Trial:
+    """A table with its summary."""
+    return Trial(experiment, table, find(experiment).summarise(table), labels=labels)
+
+
 def findings_of(
     tables: dict[str, pa.Table], labels: Sequence[str] = ("negative", "positive"), name: str = "run"
 ) -> Findings:
@@ -131,7 +137,22 @@ def findings_of(
     performance = {"split": "test", "examples": 60, "accuracy": 0.8, "f1": 0.79, "roc_auc": 0.9}
     summaries = {experiment: find(experiment).summarise(table) for experiment, table in tables.items()}
     asked = {experiment: {"split": "test"} for experiment in tables}
-    return Findings(name, f"runs/{name}", info, performance, tables, summaries, asked)
+    published, sources = published_in(("sst", "bilstm", "additive"))
+    model = "a bidirectional LSTM with additive attention"
+    return Findings(
+        name,
+        f"runs/{name}",
+        info,
+        performance,
+        tables,
+        summaries,
+        asked,
+        model,
+        "test",
+        {},
+        published,
+        sources,
+    )
 
 
 def illustrated(hostile: bool = False, n: int = 60, name: str = "run", **how: Any) -> Illustrated:
@@ -147,7 +168,7 @@ def illustrated(hostile: bool = False, n: int = 60, name: str = "run", **how: An
         examples[place] = Example(id_, words_of(forms), place % 2, evidence=known)
     tables = tables_of(n, lengths=[len(e.passage) for e in examples.values()], **how)
     findings = findings_of(tables, labels, HOSTILE[0] if hostile else name)
-    choices, places = choose(tables, examples), sampled(examples)
+    choices, places = choose(map(findings.trial, tables), examples), sampled(examples)
     chosen, sample = (
         Explanation(tuple(explained_of(place, examples[place], labels) for place in some), name)
         for some in ([choice.place for choice in choices], places)

@@ -66,6 +66,34 @@ def test_describe_ones_own_file_and_list_what_was_skipped(home: Path) -> None:
     assert "[ bold ]" in result.stdout  # texts are shown as they are, not as markup
 
 
+def test_describe_says_what_is_doubtful(home: Path) -> None:
+    path = home / "mine.csv"
+    path.write_text(
+        "text,label\n" + "".join(f"word {i},{'Pos' if i == 3 else 'pn'[i % 2]}\n" for i in range(40))
+    )
+    shown = run("describe", path).stdout
+    assert "warning: train has fewer than 5 texts with the label 'Pos'" in shown
+    assert "warning: test has no text with the label 'Pos'" in shown
+    path.write_text("text,label\n" + "".join(f"word {i},{('Neg', 'pos', 'neg')[i % 3]}\n" for i in range(40)))
+    assert "differ in case only" in str(run("describe", path).exception)
+    told = json.loads(run("describe", path, "--labels", "neg,pos", "--json").stdout)
+    assert (told["labels"], sum(told["counts"]["train"].values())) == (["neg", "pos"], told["sizes"]["train"])
+    assert told["warnings"] == []
+    assert "task" in str(run("describe", path, "--task", "poetry").exception)
+
+
+def test_counts_that_are_not_those_of_the_paper(home: Path) -> None:
+    (home / "data/adr").mkdir(parents=True)
+    rows = [{"text": f"tweet {i}", "label": i % 2} for i in range(50)]
+    (home / "data/adr/all.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    asked = ("describe", "adr", "--data-dir", home / "data")
+    assert json.loads(run(*asked, "--json").stdout)["differences"] == [
+        "train has 34 texts here and 16385 in Table 1",
+        "test has 10 texts here and 4123 in Table 1",
+    ]
+    assert "counts differ from the paper's: train has 34 texts here" in run(*asked).stdout
+
+
 def test_mistakes_are_told(home: Path) -> None:
     assert "Did you mean 'agnews'" in str(run("describe", "agnew").exception)
     assert "does not exist" in str(run("prepare", "imdb", "--from", home / "gone").exception)

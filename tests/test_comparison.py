@@ -4,40 +4,60 @@ from __future__ import annotations
 
 from typing import Any
 
+from heedful.engine.study import PublishedBy, Study
+from heedful.experiments import Published
+from heedful.experiments.comparison import Table, difference
+from heedful.experiments.correlation_published import Cell, cells, reproduced, same_order
 from heedful.measure.statistics import between_seeds
-from heedful.report.cells import Finished, by_setting, reproduced, same_order
-from heedful.report.comparison import difference, tables
+from heedful.report.comparison import Finished, by_setting, comparisons, evidence
 
 SETTING = ("sst", "bilstm", "additive")
-STUDY: dict[str, Any] = {
-    "datasets": ["sst"],
-    "encoders": ["bilstm", "average"],
-    "attentions": ["additive"],
-    "scores": [
-        {
-            "source": "paper",
-            "dataset": "sst",
-            "encoder": "bilstm",
-            "attention": "additive",
-            "metric": "f1",
-            "score": 0.81,
-        }
-    ],
-    "tau": [
-        {
-            "source": source,
-            "dataset": "sst",
-            "encoder": "bilstm",
-            "attention": "additive",
-            "measure": "gradient",
-            "class": label,
-            "mean": mean,
-            "std": 0.2,
-            "sig_frac": 0.5,
-        }
-        for source, label, mean in (("paper", "0", 0.40), ("files", "0", 0.60), ("paper", "1", 0.10))
-    ],
-}
+
+
+def published(
+    source: str, experiment: str, statistic: str, value: float, encoder: str = "bilstm"
+) -> Published:
+    return Published(
+        source=source,
+        experiment=experiment,
+        statistic=statistic,
+        dataset="sst",
+        encoder=encoder,
+        attention="additive",
+        value=value,
+    )
+
+
+def published_tau(source: str, label: str, mean: float, encoder: str = "bilstm") -> list[Published]:
+    path = f"attention/gradient_x_input.by_class.{label}.tau"
+    numbers = {"mean": mean, "std": 0.2, "sig_frac": 0.5}
+    return [
+        published(source, "correlation", f"{path}.{name}", value, encoder) for name, value in numbers.items()
+    ]
+
+
+STUDY = Study(
+    title="made",
+    datasets=("sst",),
+    encoders=("bilstm", "average"),
+    attentions=("additive",),
+    experiments=("correlation",),
+    sources=(PublishedBy(name="paper", title="a paper"), PublishedBy(name="files", title="its files")),
+    numbers=(
+        published("paper", "performance", "f1", 0.81),
+        *published_tau("paper", "0", 0.40),
+        *published_tau("files", "0", 0.60),
+        *published_tau("paper", "1", 0.10),
+    ),
+)
+
+
+def tables(runs: list[Finished], study: Study) -> list[Table]:
+    return [table for one in comparisons(runs, study) for table in one.tables]
+
+
+def found(runs: list[Finished], study: Study) -> list[Cell]:
+    return list(cells(evidence("correlation", by_setting(runs, study), study.numbers, ("paper", "files"))))
 
 
 def tau(mean: float) -> dict[str, Any]:
@@ -70,7 +90,7 @@ def test_runs_of_one_setting_are_one_line_with_the_spread_between_seeds() -> Non
 
 
 def test_reproduced_counts_only_cells_with_a_published_number() -> None:
-    assert reproduced(by_setting(RUNS, STUDY), STUDY) == (1, 2)
+    assert reproduced(found(RUNS, STUDY)) == (1, 2)
 
 
 def test_a_difference_is_flagged_beyond_two_spreads_and_never_with_one_seed() -> None:
@@ -94,15 +114,8 @@ def test_markdown_has_one_line_for_each_row_and_escapes_bars() -> None:
 
 def test_the_order_of_encoders() -> None:
     average = ("sst", "average", "additive")
-    study = STUDY | {
-        "tau": [
-            *STUDY["tau"],
-            *({**row, "encoder": "average", "mean": 0.5} for row in STUDY["tau"] if row["source"] == "paper"),
-        ]
-    }
-    higher = by_setting([*RUNS, finished(0, (0.6, 0.05), average)], study)
-    assert same_order(higher, study) == (
-        1,
-        2,
-    )  # class 0 as published, class 1 not; nothing else was published
-    assert same_order(by_setting(RUNS, study), study) == (0, 0)
+    more = (*published_tau("paper", "0", 0.5, "average"), *published_tau("paper", "1", 0.5, "average"))
+    study = STUDY.model_copy(update={"numbers": (*STUDY.numbers, *more)})
+    higher = found([*RUNS, finished(0, (0.6, 0.05), average)], study)
+    assert same_order(higher) == (1, 2)  # class 0 as published, class 1 not; nothing else was published
+    assert same_order(found(RUNS, study)) == (0, 0)

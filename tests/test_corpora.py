@@ -16,16 +16,17 @@ from hypothesis import strategies as st
 
 from heedful.config import DataOptions, ModelConfig, TrainingConfig
 from heedful.data import locate
-from heedful.data.assemble import positions, with_entities
+from heedful.data.assemble import positions
 from heedful.data.catalogue import catalogue
 from heedful.data.corpora import load
 from heedful.data.describe import describe
 from heedful.data.fingerprint import fingerprint
-from heedful.data.labels import sorted_labels
+from heedful.data.labels import sort_labels
 from heedful.data.prepare import prepare
 from heedful.data.readers import ORIGINALS
 from heedful.data.registry import CORPORA
-from heedful.data.stratify import draw
+from heedful.data.row_words import with_entities
+from heedful.data.splits import draw
 from heedful.data.tokenise import split_at_whitespace
 from heedful.errors import Mistake
 from heedful.records import SPLITS, Corpus, Split
@@ -311,6 +312,27 @@ def test_draw_takes_the_fraction_of_every_label(labels: list[str], fraction: flo
         assert taken == 0 if n == 1 else abs(taken - fraction * n) <= 1
 
 
+@given(st.dictionaries(st.sampled_from("abcdef"), st.integers(3, 120), min_size=1), st.integers(0, 9))
+@settings(max_examples=80, deadline=None)
+def test_every_label_gets_into_every_split(sizes: dict[str, int], seed: int) -> None:
+    labels = [label for label, n in sizes.items() for _ in range(n)]
+    test, rest = draw(labels, 0.2, np.random.default_rng(seed))
+    dev, train = draw([labels[i] for i in rest], 0.15, np.random.default_rng(seed))
+    if round(0.2 * len(labels)) >= len(sizes) and round(0.15 * len(rest)) >= len(sizes):
+        for some in ([labels[i] for i in test], *([labels[rest[i]] for i in part] for part in (dev, train))):
+            assert set(some) == set(sizes)
+
+
+def test_three_rows_beside_a_hundred_are_in_all_splits(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text(
+        "text,label\n" + "".join(f"word {i},{'rare' if i < 3 else 'often'}\n" for i in range(103))
+    )
+    corpus = load(path, options=DataOptions(tokenizer="whitespace"))
+    assert [per_label(corpus, split)[1] for split in SPLITS] == [1, 1, 1]
+    assert "train has fewer than 5 texts with the label 'rare'" in corpus.warnings
+
+
 @given(
     st.text("ab ", min_size=1, max_size=30),
     st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=4),
@@ -327,9 +349,9 @@ def test_positions_are_the_words_that_a_span_touches(text: str, spans: list[tupl
 
 
 def test_order_of_labels() -> None:
-    assert sorted_labels(["10", "9", "-1"]) == ("-1", "9", "10")
-    assert sorted_labels(["spam", "ham"]) == ("ham", "spam")
-    assert sorted_labels(["@entity10", "@entity9"]) == ("@entity9", "@entity10")
+    assert sort_labels(["10", "9", "-1"]) == ("-1", "9", "10")
+    assert sort_labels(["spam", "ham"]) == ("ham", "spam")
+    assert sort_labels(["@entity10", "@entity9"]) == ("@entity9", "@entity10")
 
 
 REAL = {  # name: train, dev, test per label after the filters; None: not told by the paper or the README
@@ -337,12 +359,55 @@ REAL = {  # name: train, dev, test per label after the filters; None: not told b
     "agnews": (None, [2954], [1900, 1900]),
     "babi2": (None, [1500], None),
     "sick": (None, [500], None),
-    "snli": ([7203, 7414, 7312], [9842], [3219, 3237, 3368]),
+    "snli": (
+        [38542, 38810, 38767],
+        [9842],
+        [3219, 3237, 3368],
+    ),  # a subset: Table 1 has 182764, 183187, 183416
     "eraser_movies": ([800, 800], [200], [100, 99]),
+    "agnews4": (None, [5387], [1900] * 4),
+    "amazon5": (None, [750], [1525, 1574, 1535, 1509, 1457]),
+    "20news_all": (None, [1652], None),
+    "hatexplain": ([6251, 4384, 4748], [1922], [782, 548, 594]),
     "ade_corpus": ([11887, 3060], [1927], [3272, 814]),
     "pronoun": ([4528, 4489], [1127], None),
     "mr": (None, [1280], [1066, 1066]),
 }
+
+
+UNCHANGED = {  # runs and their numbers depend on these splits: they never change
+    "planted": "314c51f247dcd02c",
+    "planted-negation": "7d29f36506768bdb",
+    "babi3-simulated": "96c9f4881e6874f7",
+}
+UNCHANGED_REAL = {
+    "babi1": "ec912ab982b4b3fa",
+    "sst": "d341853133f3415d",
+    "20news": "9b2fcf0f3f2d758b",
+    "agnews": "f1f5374cf006d33e",
+    "mr": "b0e7584b4d3b7b3a",
+    "imdb": "96e769b58ac56fcb",
+}
+
+
+@pytest.mark.parametrize("name", UNCHANGED)
+def test_built_in_corpora_stay_as_they_are(nowhere: Path, name: str) -> None:
+    corpus = load(name.removesuffix("-simulated"), data_dirs=[nowhere])
+    assert (corpus.name, fingerprint(corpus)[:16]) == (name, UNCHANGED[name])
+
+
+def test_ones_own_file_stays_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    rows = [f"text {i * i % 97} of {i},{('spam', 'ham', 'eggs')[i * i % 7 % 3]}" for i in range(300)]
+    path.write_text("\n".join(["text,label", *rows]) + "\n")
+    assert fingerprint(load(path))[:16] == "7175156f60184e1c"
+
+
+@needs_data
+@pytest.mark.corpora
+@pytest.mark.parametrize("name", UNCHANGED_REAL)
+def test_real_corpora_stay_as_they_are(name: str) -> None:
+    assert fingerprint(load(name))[:16] == UNCHANGED_REAL[name]
 
 
 @needs_data
@@ -371,6 +436,18 @@ def test_real_20news_is_the_authors_split_after_the_filter() -> None:
 
 @needs_data
 @pytest.mark.corpora
+def test_labels_have_names_that_people_know() -> None:
+    assert real("agnews4").labels == ("World", "Sports", "Business", "Sci/Tech")
+    assert real("amazon5").labels[4] == "5 stars"
+    groups = Path(os.environ["HEEDFUL_DATA"]) / "20news_all/test.jsonl.gz"
+    with gzip.open(groups, "rt", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    corpus = real("20news_all")
+    assert [corpus.labels[e.label or 0] for e in corpus["test"]] == [row["group"] for row in rows]
+
+
+@needs_data
+@pytest.mark.corpora
 def test_real_evidence_points_at_the_right_words() -> None:
     corpus = real("sst_wiki")
     example = corpus["dev"][0]
@@ -378,5 +455,18 @@ def test_real_evidence_points_at_the_right_words() -> None:
     assert " ".join(example.passage.surface(i) for i in example.evidence) == (
         "It 's a lovely film with lovely performances by Buy and Accorsi ."
     )
+    hate = real("hatexplain")
+    assert hate.labels == ("normal", "offensive", "hate speech")
+    marked = [e for split in SPLITS for e in hate[split] if e.evidence]
+    assert all(e.label != 0 for e in marked)
+    assert len(marked) > 10_000
+    rows = Path(os.environ["HEEDFUL_DATA"]) / "hatexplain/test.jsonl.gz"
+    with gzip.open(rows, "rt", encoding="utf-8") as file:
+        for line, example in zip(file, load("hatexplain")["test"], strict=True):
+            row = json.loads(line)
+            assert example.evidence == tuple(sorted(row["evidence_tokens"]))
+            assert len(example.passage) == row["n_tokens"]
+    movies = real("eraser_movies")["test"]
+    assert all(e.evidence for e in movies)
     ade = real("ade_corpus")["dev"]
     assert all((example.label == 1) == bool(example.evidence) for example in ade)

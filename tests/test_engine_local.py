@@ -19,11 +19,13 @@ from heedful.data.registry import CORPORA
 from heedful.engine.carry_out import carry_out, train_one, work
 from heedful.engine.configure import configure
 from heedful.engine.estimate import estimate
+from heedful.engine.kinds import run_config
 from heedful.engine.plan import Plan, ask, plan
 from heedful.engine.progress import Progress
 from heedful.engine.schedule import Schedule
 from heedful.engine.workspace import Workspace
 from heedful.errors import Mistake
+from heedful.experiments import Trial, find, without_verdict
 from heedful.store.run import Run
 
 QUIET = Progress(quiet=True)
@@ -125,6 +127,19 @@ def test_rows_say_what_they_are(trained: tuple[Plan, Workspace]) -> None:
     assert max(table["example"].to_pylist()) > 6  # evenly spread over the split
 
 
+def test_a_summary_is_stored_with_its_verdict(trained: tuple[Plan, Workspace]) -> None:
+    made, place = trained
+    task = made.of("experiment")[1]
+    assert task.ask is not None
+    run = Run(place.runs / task.run)
+    experiment, table = find(task.ask.experiment), run.results.rows(task.ask.experiment, task.key)
+    summary, verdict = without_verdict(run.summary(experiment.name))
+    trial = Trial(experiment.name, table, summary, task.ask.options, run.labels, run.info["task"])
+    assert summary == experiment.summarise(table)
+    assert verdict == experiment.verdict(trial)
+    assert verdict is not None
+
+
 def test_a_stale_result_is_made_again(trained: tuple[Plan, Workspace], tmp_path: Path) -> None:
     """Rows of other weights do not count, even under the right key."""
     made, place = trained
@@ -209,14 +224,14 @@ def test_what_dead_workers_left_is_gone_at_the_end(tmp_path: Path, monkeypatch: 
 
 
 def test_a_corpus_too_small_to_have_dev_texts(tmp_path: Path) -> None:
-    (config, *_) = (task.config for task in small(reviews(tmp_path / "reviews.csv", 3)).of("train"))
+    (config, *_) = (run_config(task) for task in small(reviews(tmp_path / "reviews.csv", 3)).of("train"))
     with pytest.raises(Mistake, match=r"reviews\.csv has no dev texts|has no dev texts \(.*reviews\.csv\)"):
         train_one(config, Workspace(tmp_path / "runs"), QUIET)
 
 
 def test_changed_data_are_refused(tmp_path: Path) -> None:
     file = reviews(tmp_path / "reviews.csv", 60)
-    config = small(file, seeds=1).of("train")[1].config
+    config = run_config(small(file, seeds=1).of("train")[1])
     run = train_one(config, Workspace(tmp_path / "runs"), QUIET)
     reviews(tmp_path / "reviews.csv", 61)
     with pytest.raises(Mistake, match="was trained on other data"):

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -14,7 +15,7 @@ from heedful.cli import app
 from heedful.config import DataOptions, RunConfig, TrainingConfig
 from heedful.engine.commands import command, train_words
 from heedful.engine.configure import configure
-from heedful.engine.data_sources import find_source, source_fingerprint
+from heedful.engine.data_sources import find_data, source_fingerprint
 from heedful.engine.plan import ask, kinds_of, plan
 from heedful.engine.study import Study, read_study, select
 from heedful.engine.task import Task
@@ -94,13 +95,13 @@ def test_a_file_of_dev_rows_and_vectors_decide_too(tmp_path: Path) -> None:
 
 def test_a_corpus_is_hashed_once_and_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    real = find_source
+    real = find_data
 
-    def counted(dataset: str, options: DataOptions, data_dirs: tuple[Path, ...]) -> object:
+    def counted(dataset: str, options: DataOptions, *given: Any) -> object:
         calls.append(dataset)
-        return real(dataset, options, data_dirs)
+        return real(dataset, options, *given)
 
-    monkeypatch.setattr("heedful.engine.plan.find_source", counted)
+    monkeypatch.setattr("heedful.engine.plan.find_data", counted)
     monkeypatch.setattr("heedful.data.corpora.load", lambda *a, **k: pytest.fail("the corpus was loaded"))
     file = csv_file(tmp_path / "a.csv")
     made = plan(
@@ -207,7 +208,7 @@ def test_what_a_study_does_differently_on_one_dataset(tmp_path: Path) -> None:
         'published = "jain-wallace"\n'
     )
     own = read_study(str(path))
-    assert (own.tau, own.sources, own.datasets) == (study.tau, study.sources, ("sst",))
+    assert (own.numbers, own.sources, own.datasets) == (study.numbers, study.sources, ("sst",))
 
 
 def test_a_study_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

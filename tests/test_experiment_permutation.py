@@ -15,7 +15,8 @@ from heedful.experiments.experiment import generators
 from heedful.experiments.observe import observer
 from heedful.experiments.permutation import PermutationConfig, changes
 from heedful.experiments.pooled import PooledStates
-from heedful.experiments.summary import BINS, bin_of, grouped
+from heedful.experiments.summary import grouped
+from heedful.measure.columns import BINS, bin_of
 
 LENGTHS = [7, 1, 12, 2]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +13,33 @@ import pyarrow as pa
 import pytest
 
 from heedful.errors import Mistake
+from heedful.experiments import find
+from heedful.experiments.correlation import COLUMNS
+from heedful.experiments.correlation_figures import agreement, tau_histogram
 from heedful.experiments.summary import BINS
-from heedful.report import export, figures, instances, theme
-from heedful.report.chapters import chapters
-from heedful.report.drawing import POINTS, class_names
-from heedful.report.naming import pair_name
-from material import HOSTILE, PAIRS, findings_of, tables_of
+from heedful.figures import theme
+from heedful.figures.drawing import POINTS, class_names
+from heedful.figures.figure import Figure, Spec
+from heedful.figures.names import pair_name
+from heedful.report import export, instances
+from material import HOSTILE, PAIRS, findings_of, tables_of, trial_of
 
 LABELS = ("negative", "positive")
 
 
+def drawn(experiment: str, table: pa.Table, labels: Sequence[str] = LABELS) -> dict[str, Figure]:
+    """The figures of an experiment by id."""
+    return {figure.id: figure for figure in find(experiment).figures(trial_of(experiment, table, labels))}
+
+
+def jsd_histogram(table: pa.Table, labels: Sequence[str] = LABELS) -> Spec:
+    return drawn("adversarial", table, labels)["jsd"].spec
+
+
 def rows_of(spec: dict[str, Any], key: str) -> list[dict[str, Any]]:
     """The rows of all its data that have `key`, without repeats."""
-    drawn = [spec, *spec["layer"]]
-    found = [row for part in drawn for row in part.get("data", {}).get("values", []) if key in row]
+    parts = [spec, *spec["layer"]]
+    found = [row for part in parts for row in part.get("data", {}).get("values", []) if key in row]
     return [json.loads(text) for text in dict.fromkeys(map(json.dumps, found))]
 
 
@@ -38,8 +52,8 @@ def test_a_bar_holds_the_texts_that_the_list_shows_for_it(tables: dict[str, pa.T
     values, _, predicted = instances.measures(tables)
     pair = "attention/omission"
     made = {
-        f"tau:{pair}": figures.tau_histogram(tables["correlation"], pair, LABELS),
-        "jsd": figures.jsd_histogram(tables["adversarial"], LABELS),
+        f"tau:{pair}": tau_histogram(trial_of("correlation", tables["correlation"]), pair, COLUMNS["tau"]),
+        "jsd": jsd_histogram(tables["adversarial"]),
     }
     for measure, spec in made.items():
         bars = rows_of(spec, "texts")
@@ -60,11 +74,8 @@ def test_a_bar_holds_the_texts_that_the_list_shows_for_it(tables: dict[str, pa.T
 
 def test_boxes_are_the_quantiles_of_the_summary(tables: dict[str, pa.Table]) -> None:
     findings = findings_of(tables)
-    for name, draw in (
-        ("permutation", figures.change_by_max_attention),
-        ("adversarial", figures.jsd_by_max_attention),
-    ):
-        spec = draw(tables[name], LABELS)
+    for name, figure in (("permutation", "permutation"), ("adversarial", "jsd-max-attention")):
+        spec = drawn(name, tables[name])[figure].spec
         boxes = rows_of(spec, "q50")
         by_class = findings.summaries[name]["by_class_and_max_attention"]
         expected = {
@@ -85,7 +96,7 @@ def test_boxes_are_the_quantiles_of_the_summary(tables: dict[str, pa.Table]) -> 
 
 def test_agreement_has_every_pair_and_the_published_numbers(tables: dict[str, pa.Table]) -> None:
     summary = findings_of(tables).summaries["correlation"]
-    rows = rows_of(figures.agreement(summary, {"attention/omission": 0.33}), "pair")
+    rows = rows_of(agreement(summary, {"attention/omission": 0.33}), "pair")
     ours = [row for row in rows if "role" in row]
     assert [row["mean"] for row in ours] == sorted((row["mean"] for row in ours), reverse=True)
     assert {row["pair"] for row in ours} == {pair_name(pair) for pair in PAIRS}
@@ -95,25 +106,24 @@ def test_agreement_has_every_pair_and_the_published_numbers(tables: dict[str, pa
 def test_undefined_values_are_left_out() -> None:
     table = tables_of(30)["permutation"]
     nothing = table.set_column(table.schema.get_field_index("median"), "median", pa.nulls(30, pa.float64()))
-    spec = figures.change_by_max_attention(nothing, LABELS)
+    spec = drawn("permutation", nothing)["permutation"].spec
     assert rows_of(spec, "example") == []
     assert rows_of(spec, "q50") == []
 
 
 def test_many_labels_are_drawn_together_and_like_names_kept_apart() -> None:
     table = tables_of(40, labels=9)["adversarial"]
-    bars = rows_of(figures.jsd_histogram(table, [f"label {i}" for i in range(9)]), "texts")
+    bars = rows_of(jsd_histogram(table, [f"label {i}" for i in range(9)]), "texts")
     assert {bar["label"] for bar in bars} == {"all labels"}
     long = "the same beginning of two long labels"
     assert len(set(class_names([long + " one", long + " two", HOSTILE[7]]))) == 3
 
 
 def test_every_figure_of_a_page_is_as_wide_as_what_holds_it(tables: dict[str, pa.Table]) -> None:
-    groups = chapters(findings_of(tables))
-    drawn = [figure for group in groups for figure in group.figures]
-    assert [figure.id for figure in drawn][:2] == ["agreement", "tau-attention-gradient_x_input"]
-    assert {"permutation", "jsd", "jsd-max-attention", "exact-adam"} <= {figure.id for figure in drawn}
-    for figure in drawn:
+    made = [figure for name, table in tables.items() for figure in drawn(name, table).values()]
+    assert [figure.id for figure in made][:2] == ["agreement", "tau-attention-gradient_x_input"]
+    assert {"permutation", "jsd", "jsd-max-attention", "exact-adam"} <= {figure.id for figure in made}
+    for figure in made:
         assert figure.spec["width"] == "container"
         assert figure.read
         assert figure.spoken.endswith(".")
@@ -123,7 +133,7 @@ def test_every_figure_of_a_page_is_as_wide_as_what_holds_it(tables: dict[str, pa
 
 
 def test_figures_are_written_as_svg_and_png(tables: dict[str, pa.Table], tmp_path: Path) -> None:
-    spec = figures.jsd_histogram(tables["adversarial"], LABELS)
+    spec = jsd_histogram(tables["adversarial"])
     written = export.write_figures({"jsd/../../x": spec}, tmp_path / "figures")
     assert [path.name for path in written] == ["jsd-x.svg", "jsd-x.png"]
     svg = written[0].read_text()

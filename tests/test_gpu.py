@@ -12,7 +12,7 @@ import zoo
 from distinct import distinct
 from fake_gpu import Elsewhere, a_gpu
 from heedful.config import EncoderName, ModelConfig, TrainingConfig
-from heedful.engine.device import find_device
+from heedful.engine.processors import find_device
 from heedful.engine.workspace import Workspace
 from heedful.errors import Mistake
 from heedful.experiments import find, to_table

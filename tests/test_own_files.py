@@ -14,7 +14,8 @@ import pytest
 
 from heedful.config import DataOptions
 from heedful.data.corpora import load
-from heedful.data.user_files import evidence_spans, label_name
+from heedful.data.labels import label_name
+from heedful.data.user_files import evidence_spans
 from heedful.errors import Mistake
 from heedful.records import SPLITS, Corpus
 
@@ -289,6 +290,56 @@ def test_parquet_types(tmp_path: Path) -> None:
     ]
     pq.write_table(pa.table({"text": [1, 2], "label": [1, 0]}), path)
     with pytest.raises(Mistake, match="line 1: the text is not a string but int"):
+        load(path, options=QUICK)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "sentence"),
+    [
+        ("text", 3, "the text is not a string but int"),
+        ("text", float("nan"), "the text is not a string but float"),
+        ("text", ["a"], "the text is not a string but list"),
+        ("text", None, "there is no value in column 'text'"),
+        ("question", 3, "the question or hypothesis is not a string but int"),
+        ("question", {"a": "b"}, "the question or hypothesis is not a string but dict"),
+        ("question", " ", "the question or hypothesis is empty"),
+        ("text", "half \ud800", "half of a surrogate pair is in the text"),
+    ],
+)
+def test_texts_that_are_no_strings(tmp_path: Path, column: str, value: object, sentence: str) -> None:
+    good = [{"text": f"word {i}", "question": "who", "label": i % 2} for i in range(20)]
+    path = tmp_path / "x.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in [*good, {**good[0], column: value}]))
+    with pytest.raises(Mistake, match=f"x.jsonl, line 21: {sentence}"):
+        load(path, options=QUICK)
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind"), [([b"a", b"b"], "bytes"), ([["a"], ["b"]], "list"), ([1.5, float("nan")], "float")]
+)
+def test_texts_that_are_no_strings_in_parquet(tmp_path: Path, texts: list[object], kind: str) -> None:
+    pq.write_table(pa.table({"text": texts, "label": [0, 1]}), tmp_path / "x.parquet")
+    with pytest.raises(Mistake, match=rf"x\.parquet, line 1: the text is not a string but {kind}"):
+        load(tmp_path / "x.parquet", options=QUICK)
+
+
+def test_numbers_and_nesting_that_python_does_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    good = "".join(json.dumps({"text": f"word {i}", "label": i % 2}) + "\n" for i in range(20))
+    for line, sentence in (
+        ('{"text": "a", "label": ' + "9" * 5000 + "}", "a number has thousands of digits"),
+        ('{"text": ' + "[" * 100_000, "lists or objects are nested a thousand deep"),
+    ):
+        path.write_text(good + line + "\n")
+        with pytest.raises(Mistake, match=f"x.jsonl, line 21: {sentence}"):
+            load(path, options=QUICK)
+        assert len(everything(load(path, options=options(skip_bad=True)))) == 20
+
+
+def test_columns_with_the_same_name(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("text,label,label\na,1,2\n")
+    with pytest.raises(Mistake, match="more than one column 'label'"):
         load(path, options=QUICK)
 
 

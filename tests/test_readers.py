@@ -14,7 +14,7 @@ from heedful.data.readers import ORIGINALS, Ledger, Raw
 from heedful.data.readers.newsgroups import body
 from heedful.data.readers.rows import word_spans
 from heedful.data.readers.separated import separated_rows
-from heedful.data.readers.simple import evidence_of, read_simple
+from heedful.data.readers.simple import evidence_of, read_simple, split_files
 from heedful.data.readers.tables import read_table
 from heedful.errors import Mistake
 
@@ -267,7 +267,7 @@ def test_the_simple_form_and_its_kinds_of_evidence(tmp_path: Path) -> None:
     assert evidence_of({"n_sst": 2}, "a b c") == ((0, 3),)
     assert evidence_of({}, text) is None
     write(tmp_path / "val.jsonl", '{"text": "a b", "label": 1}\n\n{"text": "c", "label": "x"}\n')
-    rows = list(read_simple(tmp_path, Ledger()))
+    rows = list(read_simple(split_files(tmp_path), Ledger()))
     assert [(r.id, r.label, r.split) for r in rows] == [
         ("val.jsonl:1", "1", "dev"),
         ("val.jsonl:3", "x", "dev"),
@@ -298,10 +298,10 @@ def test_word_spans_are_those_of_split() -> None:
 def test_bad_lines_of_the_simple_form(tmp_path: Path, content: bytes, sentence: str) -> None:
     path = write(tmp_path / "train.jsonl", content)
     with pytest.raises(Mistake, match=sentence) as caught:
-        list(read_simple(tmp_path, Ledger()))
+        list(read_simple(split_files(tmp_path), Ledger()))
     assert str(path) in str(caught.value)
     ledger = Ledger(skip_bad=True)
-    assert len(list(read_simple(tmp_path, ledger))) == 1
+    assert len(list(read_simple(split_files(tmp_path), ledger))) == 1
     assert len(ledger.skipped) == 1
 
 
@@ -309,14 +309,14 @@ def test_truncated_gzip(tmp_path: Path) -> None:
     whole = gzip.compress("".join(f'{{"text": "word {i * i}", "label": 0}}\n' for i in range(5000)).encode())
     write(tmp_path / "train.jsonl.gz", whole[: len(whole) // 2])
     with pytest.raises(Mistake, match=r"train\.jsonl\.gz, line \d+: the gzip file is cut short"):
-        list(read_simple(tmp_path, Ledger()))
+        list(read_simple(split_files(tmp_path), Ledger()))
     ledger = Ledger(skip_bad=True)
-    rows = list(read_simple(tmp_path, ledger))
+    rows = list(read_simple(split_files(tmp_path), ledger))
     assert 0 < len(rows) < 5000
     assert len(ledger.skipped) == 1
     write(tmp_path / "train.jsonl.gz", b"plain text")
     with pytest.raises(Mistake, match=r"named \.gz but is not a gzip file"):
-        list(read_simple(tmp_path, Ledger()))
+        list(read_simple(split_files(tmp_path), Ledger()))
 
 
 def rows_of(path: Path, ledger: Ledger | None = None) -> list[tuple[int, dict[str, str]]]:

@@ -19,15 +19,15 @@ from hypothesis import strategies as st
 
 from heedful.attribution import Part
 from heedful.errors import Mistake
+from heedful.experiments.correlation_published import overall_means
 from heedful.explanation import Explanation
 from heedful.report import assets, export, findings, instances, sample
+from heedful.report.cards import STEPS, check_says
 from heedful.report.describe import commands, warning
 from heedful.report.examples import choose
 from heedful.report.findings import Illustrated
-from heedful.report.judge import judged
-from heedful.report.naming import STEPS, check_says
 from heedful.report.page import figures, page
-from heedful.report.published import published_tables, published_tau
+from heedful.report.published import published_in, published_tables
 from heedful.store.checks import write_signed
 from heedful.store.files import write_json
 from heedful.store.run import Run
@@ -101,7 +101,7 @@ def test_the_policy_names_what_may_run_by_its_hash(html: str) -> None:
 
 def test_the_page_says_what_was_found(subject: Illustrated, html: str) -> None:
     text = re.sub(r"\s+", " ", Elements(html).text)
-    for verdict in judged(subject).values():
+    for verdict in subject.verdicts().values():
         for said in (verdict.question, verdict.answer, verdict.sentence, verdict.rule):
             assert re.sub(r"\s+", " ", said) in text
     for choice in subject.choices:
@@ -174,7 +174,7 @@ def test_examples_are_chosen_for_what_they_say(subject: Illustrated) -> None:
     predicted = np.array(rows["predicted"])
     wrong = [by_title["A wrong prediction"], by_title["Another wrong prediction"]]
     assert all(subject.examples[place].label != predicted[place] for place in wrong)
-    assert choose({"permutation": tables["permutation"]}, {}) == []
+    assert choose([subject.findings.trial("permutation")], {}) == []
 
 
 def test_the_sample_says_which_words_counted(subject: Illustrated) -> None:
@@ -202,14 +202,14 @@ def test_instances_hold_every_text_within_a_budget(
     subject: Illustrated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables, examples = subject.findings.tables, subject.examples
-    listed = instances.listed(tables, examples, ("a", "b"))
+    listed = instances.list_texts(tables, examples, ("a", "b"))
     assert [row[0] for row in listed["rows"]] == list(examples)
     row, place = listed["rows"][5], 5
     weights = tables["adversarial"]["attention"][place].as_py()
     assert len(row[5]) == len(row[6]) == len(row[4]) == len(weights)
     assert row[4] == [examples[place].passage.surface(i) for i in range(len(weights))]
     monkeypatch.setattr(instances, "BUDGET", 100)
-    few = instances.listed(tables, examples, ("a", "b"), always=[7])
+    few = instances.list_texts(tables, examples, ("a", "b"), always=[7])
     assert len(few["rows"]) < len(listed["rows"])
     assert 7 in [row[0] for row in few["rows"]]
     assert few["total"] == len(examples)
@@ -223,10 +223,11 @@ def test_published_numbers_stand_beside_ours(subject: Illustrated) -> None:
     ]
     assert any("0.40 ± 0.21, 0.59" in row for row in tables[1].rows)
     assert any("negative" in row for row in tables[1].rows)
-    assert 0.38 <= published_tau(subject.findings)["attention/gradient_x_input"] <= 0.4
+    assert 0.38 <= overall_means(subject.findings.trial("correlation"))["attention/gradient_x_input"] <= 0.4
     info = dict(subject.findings.info)
     info["config"] = info["config"] | {"dataset": "planted-single"}
-    assert published_tables(replace(subject.findings, info=info)) == []
+    none, _ = published_in(("planted-single", "bilstm", "additive"))
+    assert published_tables(replace(subject.findings, info=info, published=none)) == []
 
 
 def test_a_model_that_does_not_predict_is_called_so(subject: Illustrated) -> None:

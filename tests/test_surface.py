@@ -45,7 +45,7 @@ def test_starting_needs_nothing_heavy(code: str) -> None:
 
 def test_the_public_names() -> None:
     names = (
-        "Explanation Mistake adversary explain list_corpora list_experiments list_explainers load run train"
+        "Explanation Mistake adversary explain list_corpora list_experiments list_explainers load run train wrap"
     )
     assert " ".join(sorted(heedful.__all__)) == names
     for name in heedful.__all__:

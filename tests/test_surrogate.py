@@ -67,11 +67,32 @@ def test_shap_is_complete() -> None:
             predict(model, batch, none), target, "probability"
         )
     torch.testing.assert_close(found.passage.sum(1), change, atol=1e-12, rtol=0)
-    torch.testing.assert_close(found.scale, change.abs(), atol=1e-12, rtol=0)
-    assert found.gap.abs().max() < 1e-12
+    torch.testing.assert_close(found.scale, found.passage.abs().amax(1), atol=1e-12, rtol=0)
     assert found.query is not None
     assert batch.query is not None
     assert (found.query != 0).equal(batch.query.mask)
+
+
+def test_shap_says_how_uncertain_it_is() -> None:
+    """Exact for few words; else the spread of its halves, which is about its true error, and shrinks with more."""
+    model, batch, target = zoo.network("bilstm"), zoo.batch([9]), torch.tensor([1])
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(4)
+    exact = shap(model, batch, target, n_permutations=40)  # 2^9 <= 40 * 19
+    assert exact.gap is not None
+    assert exact.gap[0] == 0
+    errors, told = [], []
+    for seed in range(12):
+        few = shap(model, batch, target, n_permutations=2, seed=seed)
+        assert few.gap is not None
+        errors.append(float((few.passage - exact.passage).abs().max()))
+        told.append(float(few.gap[0]))
+    assert 0.3 < np.mean(told) / np.mean(errors) < 3
+    more = shap(model, batch, target, n_permutations=2, max_permutations=26, tolerance=0.01, seed=0)
+    assert isinstance(more.forward_passes, torch.Tensor)
+    assert int(more.forward_passes[0]) > 2 * 19
+    assert float((more.passage - exact.passage).abs().max()) < np.mean(errors)
 
 
 def test_lime_finds_the_line_where_there_is_one() -> None:

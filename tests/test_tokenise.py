@@ -8,6 +8,7 @@ import os
 from functools import cache
 from itertools import islice
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -17,9 +18,13 @@ from hypothesis import strategies as st
 from spacy.tokenizer import Tokenizer as SpacyTokenizer
 
 from heedful.data import tokenise
+from heedful.data.recipe import Recipe
+from heedful.data.row_words import RowTokenizer
 from heedful.data.tokenise import MemoisedSpacy, tokenise_all, tokenizer
 from heedful.errors import Mistake
 from heedful.records import TokenizerName, Words
+
+NAMES: tuple[TokenizerName, ...] = get_args(TokenizerName)
 
 
 @cache
@@ -106,6 +111,31 @@ def test_every_text_is_split_as_spacy_splits_it(text: str) -> None:
 @given(st.lists(texts, max_size=5))
 def test_many_texts_at_once_are_the_same_as_one_by_one(several: list[str]) -> None:
     assert fast().many(several) == [oracle(text) for text in several]
+
+
+@cache
+def counter(name: TokenizerName) -> RowTokenizer:
+    return RowTokenizer(Recipe(tokenizer=name))
+
+
+@settings(max_examples=400, deadline=None)
+@given(texts)
+@example("cannot dont couldntve 10km US$5 x's (cant)")
+def test_the_number_of_words_is_within_its_bounds(text: str) -> None:
+    for name in NAMES:
+        words = counter(name).split(text)
+        fewest, most = counter(name).bounds(text)
+        assert fewest <= len(words) <= most
+        assert counter(name).has_words(text) == (len(words) > 0)
+
+
+def test_special_cases_side_by_side_are_within_the_bounds() -> None:
+    rng = np.random.default_rng(1)
+    for left, right in rng.choice(rules(), size=(3000, 2)):
+        for text in (left + right, f"{left}-{right}", f"5{left}.{right}'s", f"{left} {right}"):
+            for name in NAMES:
+                fewest, most = counter(name).bounds(text)
+                assert fewest <= len(counter(name).split(text)) <= most
 
 
 def test_special_cases_that_could_hide_each_other_across_a_blank() -> None:

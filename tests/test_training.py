@@ -10,19 +10,19 @@ from torch.nn import functional as F
 from heedful.config import ModelConfig, TrainingConfig
 from heedful.data.batching import CPU, Encoded, Texts
 from heedful.models import build
-from heedful.models.classifier import AttentiveClassifier
-from heedful.models.link import LOG_ODDS, SOFTMAX
-from heedful.models.network import Output
+from heedful.models.classifier import AttentiveClassifier, AttentiveOutput
+from heedful.models.link import LOG_ODDS, SOFTMAX, Link
+from heedful.models.objectives import Loss, find_loss
 from heedful.models.training import (
     Epoch,
     TrainingState,
     finished,
     fit,
-    loss_function,
     make_optimiser,
     parts,
     predict,
 )
+from heedful.records import Batch, Tokens
 from zoo import network
 
 
@@ -48,6 +48,22 @@ def encoded(
 
 def small(seed: int = 0, n_labels: int = 2, has_query: bool = False) -> AttentiveClassifier:
     return build(ModelConfig(embedding_dim=8, hidden_dim=8), 40, n_labels, has_query, seed)
+
+
+def loss_function(model: AttentiveClassifier, train: Encoded, config: TrainingConfig) -> Loss:
+    return find_loss(model, train, config, {})
+
+
+def labelled(labels: torch.Tensor) -> Batch:
+    """A batch of which only the labels count."""
+    blank = torch.zeros(len(labels), 0)
+    return Batch(Tokens(blank.long(), blank.bool(), blank.bool()), labels=labels)
+
+
+def output_of(logits: torch.Tensor, link: Link) -> AttentiveOutput:
+    """An output of which only the logits count."""
+    blank = torch.zeros(0)
+    return AttentiveOutput(logits, link, blank, blank, blank)
 
 
 CONFIG = TrainingConfig(epochs=4, batch_size=16, learning_rate=0.01)
@@ -149,13 +165,14 @@ def test_the_loss_weighs_both_classes_the_same() -> None:
     assert train.labels is not None
     train.labels[:] = np.arange(90) % 3 == 0  # 60 negatives, 30 positives
     z, y = torch.tensor([[0.3], [-1.0], [2.0]]), torch.tensor([1, 0, 0])
-    loss = loss_function(model, train, CONFIG)(Output(z, LOG_ODDS), y)
+    loss = loss_function(model, train, CONFIG)(output_of(z, LOG_ODDS), labelled(y))
     p = z.sigmoid()[:, 0]
     expected = -(2.0 * p[0].log() + (1 - p[1]).log() + (1 - p[2]).log())  # N / N+ - 1 = 2
     torch.testing.assert_close(loss, expected)
     unweighted = loss_function(model, train, CONFIG.model_copy(update={"class_weights": False}))
     torch.testing.assert_close(
-        unweighted(Output(z, LOG_ODDS), y), F.binary_cross_entropy(p, y.float(), reduction="sum")
+        unweighted(output_of(z, LOG_ODDS), labelled(y)),
+        F.binary_cross_entropy(p, y.float(), reduction="sum"),
     )
 
 
@@ -164,12 +181,12 @@ def test_several_classes_are_weighted_by_rarity_and_questions_not() -> None:
     assert train.labels is not None
     train.labels[:] = [0] * 30 + [1] * 20 + [2] * 10
     logits, y = torch.randn(4, 3), torch.tensor([0, 1, 2, 2])
-    output = Output(logits, SOFTMAX)
+    output = output_of(logits, SOFTMAX)
     each = F.cross_entropy(logits, y, reduction="none")
     weights = torch.tensor([60 / 90, 1.0, 2.0])
-    loss = loss_function(small(n_labels=3), train, CONFIG)(output, y)
+    loss = loss_function(small(n_labels=3), train, CONFIG)(output, labelled(y))
     torch.testing.assert_close(loss, (weights[y] * each).sum())
-    asked = loss_function(small(n_labels=3, has_query=True), train, CONFIG)(output, y)
+    asked = loss_function(small(n_labels=3, has_query=True), train, CONFIG)(output, labelled(y))
     torch.testing.assert_close(asked, each.sum())
 
 

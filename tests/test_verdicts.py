@@ -9,12 +9,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
+from heedful.experiments import Trial, correlation_verdict, find, verdict
+from heedful.experiments.verdict import Verdict
+from heedful.explanation import Explanation
 from heedful.measure.statistics import Interval, quantile
-from heedful.report import grades, verdicts
-from heedful.report.verdicts import Verdict
+from heedful.report.sample import evidence, evidence_verdict
 from material import PAIRS, tables_of
 
 GRADES = ("for", "mixed", "against", "unclear")
+
+
+def judge(experiment: str, table: pa.Table, **options: float) -> Verdict:
+    """The verdict of an experiment needs the rows alone."""
+    found = find(experiment).verdict(Trial(experiment, table, {}, options))
+    assert found is not None
+    if found.value is not None:
+        assert found.low is not None
+        assert found.high is not None
+        assert found.low <= found.value <= found.high
+    return found
 
 
 @pytest.mark.parametrize(
@@ -23,26 +36,26 @@ GRADES = ("for", "mixed", "against", "unclear")
 )
 def test_agreement_is_graded_by_the_way_to_the_ceiling(gradient: float, omission: float, grade: str) -> None:
     taus = PAIRS | {"attention/gradient_x_input": gradient, "attention/omission": omission}
-    verdict = verdicts.agreement(tables_of(400, taus=taus)["correlation"])
-    assert verdict.grade == grade
+    found = judge("correlation", tables_of(400, taus=taus)["correlation"])
+    assert found.grade == grade
     share = ((gradient + omission) / 2) / PAIRS["gradient_x_input/omission"]
-    assert verdict.value == pytest.approx(share, abs=0.05)
-    assert "95% CI" in verdict.sentence
-    assert (verdict.answer == "No") == (gradient == 0)
+    assert found.value == pytest.approx(share, abs=0.05)
+    assert "95% CI" in found.sentence
+    assert (found.answer == "No") == (gradient == 0)
 
 
 def test_attention_may_agree_better_than_the_others_with_each_other() -> None:
     taus = PAIRS | {"attention/gradient_x_input": 0.75, "attention/omission": 0.7}
-    verdict = verdicts.agreement(tables_of(200, taus=taus)["correlation"])
-    assert verdict.grade == "for"
-    assert "at least as well" in verdict.sentence
-    assert "%" not in verdict.sentence.split("Kendall")[0]
+    found = judge("correlation", tables_of(200, taus=taus)["correlation"])
+    assert found.grade == "for"
+    assert "at least as well" in found.sentence
+    assert "%" not in found.sentence.split("Kendall")[0]
 
 
 def test_the_interval_of_the_share_is_that_of_a_plain_bootstrap() -> None:
     rng = np.random.default_rng(3)
     taus = rng.normal([[0.4], [0.3], [0.6], [0.0]], 0.2, (4, 150))
-    found = verdicts._share(taus)
+    found = correlation_verdict._share(taus)
     plain = []
     for _ in range(2000):
         a, b, ceiling, floor = taus[:, rng.integers(0, 150, 150)].mean(1)
@@ -51,65 +64,65 @@ def test_the_interval_of_the_share_is_that_of_a_plain_bootstrap() -> None:
 
 
 def test_agreement_has_no_answer_without_a_ceiling_or_without_variation() -> None:
-    flat = verdicts.agreement(tables_of(300, taus=dict.fromkeys(PAIRS, 0.02))["correlation"])
+    flat = judge("correlation", tables_of(300, taus=dict.fromkeys(PAIRS, 0.02))["correlation"])
     assert (flat.grade, flat.value) == ("unclear", None)
     table = tables_of(20)["correlation"]
     empty = table.set_column(table.schema.get_field_index("tau"), "tau", pa.nulls(len(table), pa.float64()))
-    assert verdicts.agreement(empty).grade == "unclear"
+    assert judge("correlation", empty).grade == "unclear"
     only = table.filter(pa.array(np.array(table["pair"]) == "attention/omission"))
-    assert verdicts.agreement(only).answer == "Not asked"
+    assert judge("correlation", only).answer == "Not asked"
 
 
 @pytest.mark.parametrize(("change", "grade"), [(0.02, "against"), (0.1, "mixed"), (0.4, "for")])
 def test_permutation_is_graded_by_the_median_change(change: float, grade: str) -> None:
     table = tables_of(200, change=change)["permutation"]
-    verdict = verdicts.permutation(table)
-    found = quantile(np.array(table["median"]))
-    assert verdict.grade == grade
-    assert verdict.value == found.value
-    assert verdicts.interval(found, 3 if found.value < 0.1 else 2) in verdict.sentence
-    assert ("are not what decides" in verdict.sentence) == (grade == "against")
+    found = judge("permutation", table)
+    median = quantile(np.array(table["median"]))
+    assert found.grade == grade
+    assert found.value == median.value
+    assert verdict.interval(median, 3 if median.value < 0.1 else 2) in found.sentence
+    assert ("are not what decides" in found.sentence) == (grade == "against")
 
 
 @pytest.mark.parametrize(("share", "grade"), [(0.2, "for"), (0.6, "mixed"), (0.95, "against")])
 def test_adversarial_is_graded_by_the_share_of_what_is_possible(share: float, grade: str) -> None:
     table = tables_of(200, share=share)["adversarial"]
-    verdict = verdicts.adversarial(table, 0.01)
-    assert verdict.grade == grade
-    assert verdict.value == pytest.approx(share, abs=0.02)
-    assert "at most 0.01" in verdict.sentence
-    assert "at least" not in verdict.sentence
+    found = judge("adversarial", table, epsilon=0.01)
+    assert found.grade == grade
+    assert found.value == pytest.approx(share, abs=0.02)
+    assert "at most 0.01" in found.sentence
+    assert "at least" not in found.sentence
 
 
 def test_a_search_that_proves_nothing_never_speaks_for_the_attention() -> None:
     for share, grade in ((0.2, "unclear"), (0.6, "mixed"), (0.95, "against")):
         table = tables_of(100, share=share)["adversarial"]
         lower = table.set_column(table.schema.get_field_index("exact"), "exact", pa.array([False] * 100))
-        verdict = verdicts.adversarial(lower)
-        assert verdict.grade == grade
-        assert "at least" in verdict.sentence
+        found = judge("adversarial", lower)
+        assert found.grade == grade
+        assert "at least" in found.sentence
 
 
 def test_evidence_has_the_wilson_interval_and_names_the_other_methods() -> None:
-    verdict = verdicts.evidence([True] * 45 + [False] * 5, 0.1, {"omission": 0.96})
+    found = evidence_verdict([True] * 45 + [False] * 5, 0.1, {"omission": 0.96})
     ends = binomtest(45, 50).proportion_ci(method="wilson")
-    assert verdict.grade == "for"
-    assert f"90% (95% CI {ends.low:.0%} to {ends.high:.0%})" in verdict.sentence
-    assert "leave-one-out 96%" in verdict.sentence
-    assert verdicts.evidence([False] * 20, 0.1).grade == "against"
-    assert verdicts.evidence([], 0.1).grade == "unclear"
+    assert found.grade == "for"
+    assert f"90% (95% CI {ends.low:.0%} to {ends.high:.0%})" in found.sentence
+    assert "leave-one-out 96%" in found.sentence
+    assert evidence_verdict([False] * 20, 0.1, {}).grade == "against"
+    assert evidence(Explanation(()), []) is None  # nothing is known to decide
 
 
 @given(st.floats(0, 1), st.booleans())
 def test_bars_belong_to_the_better_side(value: float, rising: bool) -> None:
-    grade = grades.graded(value, 0.4, 0.8, rising)
+    grade = verdict.grade_at(value, 0.4, 0.8, rising)
     order = ["against", "mixed", "for"] if rising else ["for", "mixed", "against"]
     assert grade == order[(value >= 0.4) + (value >= 0.8)]
 
 
 def test_an_interval_across_a_bar_is_said() -> None:
-    assert "0.05" in verdicts.border(Interval(0.048, 0.045, 0.052), 0.05, 0.2)
-    assert verdicts.border(Interval(0.03, 0.02, 0.04), 0.05, 0.2) == ""
+    assert "0.05" in verdict.border(Interval(0.048, 0.045, 0.052), 0.05, 0.2)
+    assert verdict.border(Interval(0.03, 0.02, 0.04), 0.05, 0.2) == ""
 
 
 def _of(grade: str, clause: str = "does this") -> Verdict:
@@ -120,15 +133,15 @@ def _of(grade: str, clause: str = "does this") -> Verdict:
 def test_the_headline_follows_its_stated_rule(grades: list[str]) -> None:
     found = [_of(grade, f"clause {i}") for i, grade in enumerate(grades)]
     good, bad = grades.count("for"), grades.count("against")
-    expected = "mixed"
+    expected: verdict.Grade = "mixed"
     if all(grade == "unclear" for grade in grades):
         expected = "unclear"
     elif good >= 2 and not bad:
         expected = "for"
     elif bad >= 2 and not good:
         expected = "against"
-    assert verdicts.overall(found) == expected
-    said = verdicts.headline(found)
-    assert said.startswith(verdicts.HEADLINES[expected])
+    assert verdict.grade_of(found) == expected
+    said = verdict.headline(found)
+    assert said.startswith(verdict.HEADLINES[expected])
     assert said.endswith(".")
     assert all((f"clause {i}" in said) == (grade != "unclear") for i, grade in enumerate(grades))

@@ -6,7 +6,9 @@ import json
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from html import unescape
 from itertools import pairwise
 from pathlib import Path
@@ -26,9 +28,9 @@ from heedful.models import AttentiveClassifier
 from heedful.store.run import Run
 from heedful.store.texts import read_texts
 from heedful.web.app import create_app
-from heedful.web.grades import Grades
 from heedful.web.library import Library
 from heedful.web.results import Results
+from heedful.web.verdicts import Verdicts
 
 A, B, NLI, BARE = (
     "made-average-additive-s0-1",
@@ -165,19 +167,44 @@ def test_paging_visits_every_text_once(client: TestClient) -> None:
 
 
 def test_the_grades_of_the_overview_are_those_of_the_verdicts(client: TestClient, folder: Path) -> None:
-    """Also where some texts have no tau: then the summary alone does not tell."""
+    """Also of summaries that have no verdict: then they are made from the rows, by the same function."""
     found = {run["run"]: run["believe"] for run in data(client, "/")["runs"]}
     assert set(found) == {A, B, NLI, BARE}
     assert found[BARE] is None
     for run in (A, B, NLI):
         assert found[run] == data(client, f"/runs/{run}")["judged"]["grade"]
-    asked = [entry for entry in Library(folder).entries().values() if entry.name in (A, B)]
-    for entry in asked:
-        for pair in entry.summaries["correlation"].values():
-            pair["overall"]["tau"]["undefined"] = 1
-    by_query = Grades(Results())
-    assert by_query.of(asked) == {A: found[A], B: found[B]}
-    assert len(by_query._kept) == 2
+    entries = [entry for entry in Library(folder).entries().values() if entry.name in (A, B, BARE)]
+    stored = {entry.name: dict(entry.verdicts) for entry in entries}
+    assert set(stored[A]) == {"correlation", "permutation", "adversarial"}
+    old = [replace(entry, verdicts={}) for entry in entries]
+    made = Verdicts(Results())
+    assert made.grades(old, patience=60) == ({A: found[A], B: found[B]}, 0)
+    assert {entry.name: made.of(entry) for entry in old} == stored
+
+
+def test_a_list_of_old_runs_does_not_wait_for_their_verdicts(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = threading.Event()
+    make = Verdicts._make
+
+    def slowly(self: Verdicts, *of: Any) -> Any:
+        go_on.wait(60)
+        return make(self, *of)
+
+    monkeypatch.setattr(Verdicts, "_make", slowly)
+    library = Library(folder)
+    for entry in library.entries().values():
+        entry.verdicts.clear()
+    client = TestClient(create_app(library), base_url="http://localhost")
+    assert "3 runs are being made" in client.get("/").text
+    go_on.set()
+    assert data(client, f"/runs/{A}")["judged"]["grade"]  # its own page waits
+    data(client, f"/runs/{B}")
+    data(client, f"/runs/{NLI}")
+    page = client.get("/").text
+    assert "data-refresh" not in page
+    assert 'class="grade' in page
 
 
 def test_the_words_are_those_of_the_report(client: TestClient, folder: Path) -> None:

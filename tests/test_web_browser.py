@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
@@ -105,9 +106,9 @@ def page(browser: Browser) -> Iterator[Page]:
 
 def shown_weights(page: Page) -> list[float]:
     """The weights of the prediction that is on the page, once it stands still."""
-    until(page, "document.querySelector('.bench').dataset.shown !== undefined")
+    until(page, "document.querySelector('.prediction-view').dataset.shown !== undefined")
     page.wait_for_timeout(250)
-    weights: list[float] = json.loads(page.locator(".bench").get_attribute("data-shown") or "")
+    weights: list[float] = json.loads(page.locator(".prediction-view").get_attribute("data-shown") or "")
     return weights
 
 
@@ -170,7 +171,7 @@ def test_keyboard_and_number_field_move_attention_too(page: Page, address: str, 
         page,
         "document.querySelector('[data-said]').textContent.startsWith('100 % of the way to the shuffled')",
     )
-    own = json.loads(page.locator(".bench").get_attribute("data-attention") or "")
+    own = json.loads(page.locator(".prediction-view").get_attribute("data-attention") or "")
     assert sorted(shown_weights(page)) == pytest.approx(sorted(own), abs=1e-9)
     page.get_by_role("button", name="Back to the model's").press("Enter")
     until(page, "document.querySelector('[data-said]').textContent.startsWith('The model')")
@@ -179,12 +180,12 @@ def test_keyboard_and_number_field_move_attention_too(page: Page, address: str, 
 
 def test_the_adversary_moves_attention_and_not_the_prediction(page: Page, address: str) -> None:
     page.goto(address + run_address(RUN, "examples", 2))
-    page.wait_for_selector(".bench")  # the model was asked without a click
+    page.wait_for_selector(".prediction-view")  # the model was asked without a click
     before = shown_probabilities(page)
     page.get_by_role("button", name=re.compile("Find the attention")).click()
     until(page, "document.querySelector('[data-said]').textContent.includes('within ε')")
     weights = shown_weights(page)
-    own = json.loads(page.locator(".bench").get_attribute("data-attention") or "")
+    own = json.loads(page.locator(".prediction-view").get_attribute("data-attention") or "")
     assert np.abs(np.array(weights) - own).sum() > 0.5
     assert shown_probabilities(page) == pytest.approx(before, abs=0.0101)
     page.get_by_label("Colour the text by").select_option("omission")
@@ -211,26 +212,84 @@ def test_deleting_and_replacing_a_word(page: Page, address: str, folder: Path) -
     assert "charming" in page.url
 
 
+BARS = ".figures figure:first-of-type .mark-rect path[aria-label]"
+
+
+def drawn(page: Page) -> None:
+    """Until every figure is there."""
+    until(page, "document.querySelector('.plot') && !document.querySelector('.plot:not([data-drawn])')")
+
+
 def test_clicking_a_bar_filters_the_instances(page: Page, address: str, folder: Path) -> None:
     page.goto(address + run_address(RUN, "adversarial"))
-    bars = page.locator("figure").first.locator("a.bar")
-    counts = [
-        int(re.findall(r": (\d+) texts", bars.nth(i).get_attribute("aria-label") or "")[0])
-        for i in range(bars.count())
-    ]
+    drawn(page)
+    bars = page.locator(BARS)
+    found = [bars.nth(i).get_attribute("aria-label") or "" for i in range(bars.count())]
+    counts = [int(re.findall(r"texts: (\d+)", said)[0]) for said in found]
     place = int(np.argmax(counts))
-    bars.nth(place).click()
-    page.wait_for_selector("a.bar[aria-current]")
+    bars.nth(place).click(force=True)
+    page.wait_for_selector("#instances h2:has-text(' of 36 texts')")
     assert page.locator("#instances h2").inner_text().startswith(f"{counts[place]} of 36 texts")
     assert page.locator(".instances tbody tr").count() == min(counts[place], 25)
-    assert "low=" in page.url
-    low, high = (float(v) for v in re.findall(r"(?:low|high)=([\d.]+)", page.url)[:2])
+    asked = parse_qs(urlsplit(page.url).query)
+    low, high = float(asked["low"][0]), float(asked["high"][0])
     values = [float(cell) for cell in page.locator(".instances tbody td:nth-child(3)").all_inner_texts()]
     assert all(low - 1e-3 <= value <= high + 1e-3 for value in values)
+    labels = set(page.locator(".instances tbody td:nth-child(2)").all_inner_texts())
+    assert len(labels) == 1
+    assert f"predicted: {labels.pop()}" in found[place]
+    drawn(page)
+    page.locator(BARS).nth(place).click(force=True)  # again: it is let go
+    page.wait_for_selector("#instances h2:has-text('All 36 texts')")
+    page.go_back()
+    page.wait_for_selector("#instances h2:has-text(' of 36 texts')")
     page.go_back()
     page.wait_for_selector("#instances h2:has-text('All 36 texts')")
-    page.locator("a.point").first.dispatch_event("click")
+    drawn(page)
+    page.locator(".mark-symbol.role-mark path").first.click(force=True)
     page.wait_for_url("**/examples/*")
+
+
+def test_a_box_selects_the_texts_with_such_attention(page: Page, address: str) -> None:
+    page.goto(address + run_address(RUN, "permutation"))
+    drawn(page)
+    box = page.locator(".figures figure:nth-of-type(2) .mark-rect path[aria-label]").first
+    said = box.get_attribute("aria-label") or ""
+    box.dispatch_event("click")
+    page.wait_for_selector("#instances h2:has-text(' of 36 texts')")
+    asked = parse_qs(urlsplit(page.url).query)
+    assert {"alow", "ahigh", "label"} <= set(asked)
+    texts = re.findall(r"texts: (\d+)", said)[0]
+    assert page.locator("#instances h2").inner_text().startswith(f"{texts} of 36 texts")
+
+
+def test_the_figures_of_the_report_select_texts_too(page: Page, address: str) -> None:
+    page.goto(address + run_address(RUN, "correlation"))
+    drawn(page)
+    figure = page.locator("[data-name=correlation-tau-attention-random]")
+    bar = figure.locator(".mark-rect path[aria-label]").first
+    texts = re.findall(r"texts: (\d+)", bar.get_attribute("aria-label") or "")[0]
+    bar.click(force=True)
+    page.wait_for_selector("#instances h2:has-text(' texts')")
+    until(page, "location.search.includes('attention%2Frandom')")
+    assert page.locator("#instances h2").inner_text().startswith(f"{texts} of 36 texts")
+    assert page.locator("select[name=pair]").input_value() == "attention/random"
+
+
+def test_without_script_the_bars_are_links(browser: Browser, address: str) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    opened = context.new_page()
+    opened.set_default_timeout(60_000)
+    opened.goto(address + run_address(RUN, "adversarial"))
+    assert "Histogram of" in opened.locator(".plot").first.inner_text()
+    opened.locator("details.bins summary").click()
+    bars = opened.locator("details.bins ul:first-of-type a.bar")
+    counts = [int(re.findall(r": (\d+) texts", text)[0]) for text in bars.all_inner_texts()]
+    place = int(np.argmax(counts))
+    bars.nth(place).click()
+    assert opened.locator("#instances h2").inner_text().startswith(f"{counts[place]} of 36 texts")
+    assert opened.locator(".instances tbody tr").count() == min(counts[place], 25)
+    context.close()
 
 
 @pytest.mark.parametrize("place", ["adversarial", "compare"])
@@ -243,7 +302,7 @@ def test_a_figure_can_be_saved(page: Page, address: str, place: str) -> None:
     assert drawing.startswith("<svg")
     assert "var(--" not in drawing
     assert "<a " not in drawing
-    assert re.search(r'fill="rgb\(\d+, \d+, \d+\)"', drawing)
+    assert re.search(r'fill="#[0-9a-f]{6}"', drawing)
     with page.expect_download() as saved:
         page.get_by_role("button", name=re.compile("Save as PNG")).first.click()
     assert saved.value.suggested_filename.endswith(".png")
@@ -322,6 +381,7 @@ def test_every_control_has_a_name(page: Page, address: str) -> None:
         )
         assert nameless == []
     page.goto(address + run_address(RUN, "correlation"))
+    page.locator("details.bins summary").press("Enter")
     page.locator("a.bar").nth(12).focus()
     page.keyboard.press("Enter")
     page.wait_for_selector("a.bar[aria-current]")

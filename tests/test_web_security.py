@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 import webruns
-from heedful.web import charts
-from heedful.web.answer import page, run_address
+from heedful.figures.figure import Figure
+from heedful.web.answer import ENVIRONMENT, page, run_address
 from heedful.web.app import create_app
 from heedful.web.guard import LARGEST_BODY, LONGEST_ADDRESS, LONGEST_TEXT, MOST_WORDS
 from heedful.web.library import Library
+from heedful.web.sparkline import sparkline
 
 EVIL = "<b>evil\"' [x]*?-average-additive-s0-2"
 LABELS = ("<i>neg</i>", '\u202eposi"tive')
@@ -59,6 +60,7 @@ OURS = {
         "dt",
         "dd",
         "figure",
+        "figcaption",
     ),
     *("form", "label", "select", "option", "input", "button", "textarea", "datalist", "fieldset", "legend"),
     *("table", "thead", "tbody", "tr", "th", "td", "details", "summary"),
@@ -401,12 +403,11 @@ hostile = st.text(st.characters(exclude_categories=["Cs"]), max_size=60) | st.sa
 def test_no_string_becomes_markup(text: str, name: str) -> None:
     html = bytes(page("mistake.html", {"error": text, "status": 404}).body).decode()
     harmless(html)
-    bar = charts.Bar(0.0, 1.0, [1, 2], [1, 0], run_address(name, x=text))
-    point = charts.Point(0.5, 0.5, 0, True, run_address(name), text)
-    drawings = charts.histogram([bar], [text, name], text, name) + charts.scatter(
-        [point], (0, 1), (0, 1), (text, name, text)
-    )
-    harmless(str(drawings) + str(charts.mini([1, 2], -1, 1, 0.5, text)))
+    drawn = Figure(text, text, name, text, {"title": text, "data": {"values": [{"label": name}]}})
+    macros = ENVIRONMENT.get_template("figure.html").module
+    holder = {"text": run_address(name, x=text), "classes": json.dumps([text, name]), "group": text}
+    made = f"<div {macros.figure_state(holder)}>{macros.figure(drawn, name)}</div>"  # type: ignore[attr-defined]
+    harmless(made + str(sparkline([1, 2], -1, 1, 0.5, text)))
 
 
 @given(parts=st.lists(hostile, min_size=1, max_size=3))

@@ -60,7 +60,7 @@ def make_run(
     experiments: Sequence[str] = EXPERIMENTS,
 ) -> Run:
     """A finished run, with results of some experiments on all of the texts."""
-    from heedful.experiments import find, to_table
+    from heedful.experiments import Trial, find, summary_with_verdict, to_table
 
     sizes = ModelConfig.model_validate({"encoder": encoder, "embedding_dim": 8, "hidden_dim": 8})
     config = RunConfig(dataset=dataset, model=sizes, seed=seed)
@@ -92,6 +92,7 @@ def make_run(
         rows = found.run(network, model.batches(given), found.config(), np.random.default_rng(0))
         table = to_table(rows)
         run.results.write_rows(experiment, "0" * 8, table, {"split": "test", "options": {}}, "w", 0.0)
-        run.results.write_summary(experiment, "1" * 8, found.summarise(table), {})
+        summary = summary_with_verdict(found, Trial(experiment, table, {}, {}, labels, task))
+        run.results.write_summary(experiment, "1" * 8, summary, {})
         run.results.publish(experiment, "0" * 8, "1" * 8)
     return run

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from heedful.colours import fragment
 from heedful.errors import Mistake, one_of
-from heedful.heatmap import checked, html, rich_text, strongest, top_words, visible
+from heedful.heatmap import checked, html, number, rich_text, strongest, top_words, visible
 from heedful.records import MethodKind, Words
 
 if TYPE_CHECKING:
@@ -72,11 +72,13 @@ class Attribution:
     check: Check | None = None
     cost: Cost = field(default_factory=Cost)
     options: Mapping[str, Any] = field(default_factory=dict)  # what the method was asked for, as JSON values
+    special: float | None = (
+        None  # sum of the scores of special tokens ([CLS], [SEP]), where the model has any
+    )
 
     def __post_init__(self) -> None:
         # through JSON once, so that what is loaded later equals what was made (tuples become lists)
-        options = json.dumps(dict(self.options), allow_nan=False, default=lambda array: array.tolist())
-        object.__setattr__(self, "options", json.loads(options))
+        object.__setattr__(self, "options", json.loads(as_json(self.options)))
 
     def flat(self) -> NDArray[np.float64]:
         """The scores of all its parts, passage before query."""
@@ -91,7 +93,19 @@ class Attribution:
         """Scores with Σ|score| = 1 over all parts; all zero stays all zero."""
         peak = self.peak or 1.0  # by the peak first: the sum of huge scores would overflow
         total = np.abs(self.flat() / peak).sum() or 1.0
-        return replace(self, scores={part: s / peak / total for part, s in self.scores.items()})
+        special = None if self.special is None else self.special / peak / float(total)
+        return replace(
+            self, scores={part: s / peak / total for part, s in self.scores.items()}, special=special
+        )
+
+    def about_special(self) -> str:
+        """What special tokens got, as a number and as a share of everything; empty where there are none."""
+        if self.special is None:
+            return ""
+        peak = max(self.peak, abs(self.special)) or 1.0
+        special = abs(self.special) / peak
+        share = special / (special + float(np.abs(self.flat() / peak).sum()) or 1.0)
+        return f"special tokens {number(self.special, self.signed)} ({share:.0%} of everything)"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,7 +125,7 @@ class Explained:
         index = {part: tuple(map(int, i)) for part, i in self.word_index.items()}
         object.__setattr__(self, "word_index", index)
         for part, words in self.parts.items():
-            _check_words(f"the {part} of example {self.id!r}", words, index.get(part))
+            check_words(f"the {part} of example {self.id!r}", words, index.get(part))
         p = np.array(self.probabilities, dtype=np.float64)
         if p.shape != (len(self.labels),) or not (p >= 0).all() or not abs(p.sum() - 1) < 1e-3:
             raise Mistake(f"example {self.id!r} needs {len(self.labels)} probabilities of sum 1, not {p}.")
@@ -134,7 +148,17 @@ class Explained:
         what = f"{a.method} on example {self.id!r}"
         parts = {part: words for part, words in self.parts.items() if part in a.scores}
         scores = {part: checked(words, a.scores[part], a.signed, what) for part, words in parts.items()}
+        if a.special is not None and not (math.isfinite(a.special) and (a.signed or a.special >= 0)):
+            raise Mistake(f"{what} has the score {a.special} for special tokens, which cannot be.")
         return replace(a, scores=scores)
+
+    @classmethod
+    def unchecked(cls, **fields: Any) -> Explained:
+        """From columns, which are checked as a whole; arrays are shared with them."""
+        made = object.__new__(cls)
+        for name, value in fields.items():
+            object.__setattr__(made, name, value)
+        return made
 
     @property
     def parts(self) -> dict[Part, Words]:
@@ -189,8 +213,8 @@ class Explained:
                     rows.append(f'<div class="hf-quiet">{part}</div>')
                 label = visible(f"{a.method}, {a.kind} of the {part} for {a.target}")
                 rows.append(html(self.parts[part], scores, a.signed, label=label, peak=a.peak))
-            if a.check:
-                rows.append(f'<div class="hf-quiet">{escape(visible(str(a.check), 2000))}</div>')
+            for line in filter(None, (a.about_special(), str(a.check) if a.check else "")):
+                rows.append(f'<div class="hf-quiet">{escape(visible(line, 2000))}</div>')
         return f'<div class="hf-example">{"".join(rows)}</div>'
 
     def _repr_html_(self) -> str:
@@ -212,6 +236,8 @@ class Explained:
                 cell += rich_text(self.parts[part], scores, a.signed, peak=a.peak)
                 named = f"{part}: " if self.query else ""
                 cell.append(f"\n{named}{top_words(self.parts[part], scores, a.signed)}\n", "dim")
+            if special := a.about_special():
+                cell.append(special + "\n", "dim")
             if a.check:
                 cell.append(visible(str(a.check), 2000) + "\n", "dim" if a.check.ok else "bold")
             target = None if a.target == self.predicted else f"for {a.target}"
@@ -220,8 +246,17 @@ class Explained:
         return Group(heading, *map(Text, self._unexplained()), Text(), grid)
 
 
-def _check_words(what: str, words: Words, index: Sequence[int] | None) -> None:
+def as_json(options: Mapping[str, Any]) -> str:
+    """What a method was asked for as strict JSON; arrays become lists."""
+    return json.dumps(
+        dict(options), ensure_ascii=False, allow_nan=False, default=lambda array: array.tolist()
+    )
+
+
+def check_words(what: str, words: Words, index: Sequence[int] | None) -> None:
     """The words are there, in the order of the text and inside it, and a file can hold them."""
+    if not isinstance(words.text, str):
+        raise Mistake(f"{what} is not a text (str) but {words.text!r}.")
     n, offsets = len(words), np.asarray(words.offsets)
     if n == 0:
         raise Mistake(f"{what} has no words: there is nothing to explain.")

@@ -55,3 +55,9 @@ STYLE = (
 def fragment(body: str) -> str:
     """`body` with its colours: self-contained, without script, light or dark as the reader's screen is."""
     return f'<div class="heedful"><style>{STYLE}</style>{body}</div>'
+
+
+def page(body: str) -> str:
+    """A fragment as an HTML page of its own."""
+    head = '<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+    return f"{head}<title>heedful</title>{body}"

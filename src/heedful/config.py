@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -11,10 +9,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from heedful.errors import Mistake
 from heedful.records import Split, TaskType, TokenizerName
-from heedful.registry import ATTENTIONS, ENCODERS
+from heedful.registry import ATTENTIONS, ENCODERS, OBJECTIVES
 
 EncoderName = Annotated[str, AfterValidator(ENCODERS.check)]
 AttentionName = Annotated[str, AfterValidator(ATTENTIONS.check)]
+ObjectiveName = Annotated[str, AfterValidator(OBJECTIVES.check)]
+CROSS_ENTROPY = "cross_entropy"  # what a model is trained to do where nothing else is said
 
 
 class Config(BaseModel):
@@ -81,6 +81,9 @@ class TrainingConfig(Config):
     metric: Literal["roc_auc", "accuracy"] | None = None  # None: roc_auc for two labels, else accuracy
     missing_vectors: Literal["normal", "zeros"] = "normal"
     train_embeddings: bool = True
+    # What is made small, by name, and that objective's own settings: written only where they are not the defaults.
+    objective: ObjectiveName = Field(default=CROSS_ENTROPY, exclude_if=lambda value: value == CROSS_ENTROPY)
+    objective_options: dict[str, Any] = Field(default_factory=dict, exclude_if=lambda value: not value)
 
 
 class RunConfig(Config):
@@ -94,9 +97,20 @@ class RunConfig(Config):
     seed: int = Field(default=0, ge=0)
 
 
-def content_hash(*parts: Any) -> str:
-    """Eight hexadecimal digits that change when anything in the JSON of `parts` does."""
-    text = json.dumps(
-        parts, sort_keys=True, ensure_ascii=False, default=lambda part: part.model_dump(mode="json")
-    )
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
+class SourceConfig(Config):
+    """A model that was not trained for this folder: where it is found again, and what it was."""
+
+    place: str  # a folder beside this one, a path, or an id: what `find_source` reads
+    name: str
+    fingerprint: str  # of what decides its answers: weights, configuration, tokenizer
+
+
+class TrialConfig(Config):
+    """A model tried on data that it was not trained on. What is known of the model's making stands beside it."""
+
+    source: SourceConfig
+    dataset: str
+    data: DataOptions = DataOptions()
+    seed: int = Field(default=0, ge=0)  # of chance in the experiments: that of the model's training, if known
+    model: ModelConfig | None = Field(default=None, exclude_if=lambda value: value is None)
+    vectors: str | None = None

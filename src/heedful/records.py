@@ -85,6 +85,7 @@ class Corpus:
     tokenizer: TokenizerName = "spacy"  # that made its words, and must make those of new texts
     skipped: tuple[str, ...] = field(default=())  # a sentence for each row left out on request (--skip-bad)
     source: str = ""  # where it came from, in words: folder or file or simulator, what was drawn or left out
+    warnings: tuple[str, ...] = ()  # a sentence for each thing that is doubtful, to be told before training
 
     def __getitem__(self, split: Split) -> tuple[Example, ...]:
         return self.splits.get(split, ())

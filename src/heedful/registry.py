@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from heedful.errors import Mistake, one_of
 
 if TYPE_CHECKING:
+    from heedful.engine.model_sources import ModelFamily
     from heedful.experiments.experiment import Experiment
     from heedful.explainers.explainer import Explainer
+    from heedful.models.objectives import Objective
 
 T = TypeVar("T")
 
@@ -34,7 +36,7 @@ class Registry(Mapping[str, T]):
         for point in entry_points(group=self.group):
             if point.name in self.places:
                 raise Mistake(
-                    f"the package {_package(point)!r} adds the {self.what} {point.name!r}, which heedful has itself."
+                    f"the package {package_of(point)!r} adds the {self.what} {point.name!r}, which heedful has itself."
                 )
             found[point.name] = point
         return found
@@ -74,7 +76,7 @@ class Registry(Mapping[str, T]):
             thing: T = point.load()
         except Exception as error:
             raise Mistake(
-                f"the {self.what} {point.name!r} of the package {_package(point)!r} cannot be loaded "
+                f"the {self.what} {point.name!r} of the package {package_of(point)!r} cannot be loaded "
                 f"({type(error).__name__}: {error})."
             ) from error
         return thing
@@ -85,7 +87,8 @@ def _load(place: str) -> Any:
     return getattr(import_module(module), variable)
 
 
-def _package(point: EntryPoint) -> str:
+def package_of(point: EntryPoint) -> str:
+    """The package that added it."""
     return point.dist.name if point.dist is not None else point.value.split(".")[0]
 
 
@@ -123,6 +126,9 @@ EXPLAINERS: Registry[Explainer] = Registry(
     },
 )
 
+# Those of them that learn from a run's training texts first (`Explainer.fit`): planning must not load them all to know.
+LEARNING: frozenset[str] = frozenset()
+
 # Each is called with (embedding size, hidden size), and with those settings of ModelConfig that it names.
 ENCODERS: Registry[Any] = Registry(
     "encoder",
@@ -145,6 +151,31 @@ ATTENTIONS: Registry[Any] = Registry(
         "general": "heedful.models.attention:General",
         "uniform": "heedful.models.attention:Uniform",
     },
+)
+
+# What training makes small: an object with a `config` and `loss(...)`, see models/objectives.py.
+OBJECTIVES: Registry[Objective] = Registry(
+    "objective", "heedful.objectives", {"cross_entropy": "heedful.models.objectives:CROSS_ENTROPY"}
+)
+
+# Where a model can come from: an object with `claims(what)` and `source(what)`, see engine/model_sources.py. The first
+# that claims a folder or an id reads it.
+MODEL_FAMILIES: Registry[ModelFamily] = Registry(
+    "kind of model",
+    "heedful.models",
+    {
+        "run": "heedful.engine.model_sources:RUN_FOLDERS",
+        "huggingface": "heedful.engine.huggingface_sources:CHECKPOINTS",
+    },
+)
+
+REGISTRIES: tuple[Registry[Any], ...] = (
+    EXPERIMENTS,
+    EXPLAINERS,
+    ENCODERS,
+    ATTENTIONS,
+    OBJECTIVES,
+    MODEL_FAMILIES,
 )
 
 # The corpora stand in data/registry.py, each with its source and its form; entry point: heedful.corpora.

@@ -8,19 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from heedful.cli.options import DataDir, Json, Labels, SkipBad, parse_labels
+
 if TYPE_CHECKING:
     from heedful.data.describe import Description
 
 app = typer.Typer(no_args_is_help=True, help="What corpora there are, what is in them, and how to get them.")
-
-DataDir = Annotated[
-    list[Path] | None,
-    typer.Option("--data-dir", help="Look here first (before HEEDFUL_DATA and the user's data folder)."),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
-SkipBad = Annotated[
-    bool, typer.Option("--skip-bad", help="Leave broken rows out and list them, instead of stopping.")
-]
 
 
 @app.command("list")
@@ -58,6 +51,8 @@ def describe(
         str | None, typer.Option(help="The column with a question or hypothesis.")
     ] = None,
     split_column: Annotated[str | None, typer.Option(help="The column that says train, dev or test.")] = None,
+    labels: Labels = None,
+    task: Annotated[str | None, typer.Option(help="classification, qa or nli (own files).")] = None,
     skip_bad: SkipBad = False,
     as_json: Json = False,
 ) -> None:
@@ -69,13 +64,16 @@ def describe(
     from heedful.data.corpora import load
     from heedful.data.describe import describe as in_numbers
 
-    options = DataOptions(
-        text_column=text_column,
-        label_column=label_column,
-        query_column=query_column,
-        split_column=split_column,
-        skip_bad=skip_bad,
-    )
+    values = {
+        "text_column": text_column,
+        "label_column": label_column,
+        "query_column": query_column,
+        "split_column": split_column,
+        "labels": parse_labels(labels),
+        "task": task,
+        "skip_bad": skip_bad,
+    }
+    options = DataOptions.parse(values, f"describing {name}")
     description = in_numbers(load(name, data_dirs=data_dir or (), options=options))
     if as_json:
         print(json.dumps(description.to_json(), ensure_ascii=False, indent=1))
@@ -141,11 +139,14 @@ def _show(d: Description) -> None:
     from rich.markup import escape
     from rich.table import Table
 
+    from heedful.data.describe import show_counts
+
     console, published = _console(), d.published
     console.print(f"[bold]{escape(d.name)}[/] ({d.task}) from {escape(d.source)}")
     labels = ", ".join(d.labels[:12]) + (f", ... ({len(d.labels)} in all)" if len(d.labels) > 12 else "")
     console.print(f"labels: {escape(labels)}")
-    console.print("examples: " + ", ".join(f"{split} {n}" for split, n in d.sizes.items()))
+    for split, counts in d.counts.items():
+        console.print(escape(f"{split}: {show_counts(counts)}"))
     table = Table(box=None, pad_edge=False)
     for heading in ("", "vocabulary", "mean length", "train", "test"):
         table.add_column(heading)
@@ -159,6 +160,8 @@ def _show(d: Description) -> None:
     console.print(table)
     if published is not None:
         console.print(f"published test score (BiLSTM): {published.score} {published.metric}")
+    if d.differences:
+        console.print(f"counts differ from the paper's: {'; '.join(d.differences)}")
     if d.with_evidence:
         console.print(f"with known evidence: {d.with_evidence}")
     console.print(f"example {escape(str(d.example['id']))}: {escape(' '.join(d.example['words']))}")
@@ -167,6 +170,8 @@ def _show(d: Description) -> None:
             value = d.example[key]
             console.print(f"  {key}: {escape(value if isinstance(value, str) else ' '.join(value))}")
     _show_skipped(d.skipped)
+    for warning in d.warnings:
+        console.print(f"[yellow]warning:[/] {escape(warning)}")
 
 
 def _show_skipped(skipped: tuple[str, ...]) -> None:

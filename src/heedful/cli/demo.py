@@ -9,8 +9,6 @@ import typer
 
 from heedful.cli.options import Quiet, Runs
 
-SHOWN = 2  # texts whose attention is drawn in the terminal
-
 
 def demo(
     runs: Runs = Path("runs"),
@@ -26,33 +24,26 @@ def demo(
     """
     from rich.console import Console
 
-    from heedful import api
-    from heedful.data import corpora
+    from heedful.api.studies import demonstrate
     from heedful.engine.progress import Progress
 
-    console, progress = Console(highlight=False), Progress(quiet=quiet)
-    name = f"planted-{rule}"
-    run = api.train(name, seed=seed, runs=runs, embedding_dim=50, hidden_dim=64, epochs=4, progress=progress)
-    scores, model = run.summary("performance"), api.load(run)
+    console = Console(highlight=False)
+    shown = demonstrate(rule, seed, runs, output, Progress(quiet=quiet))
+    scores = shown.run.summary("performance")
     console.print(
-        f"\nA BiLSTM with additive attention, trained on {name}: review-like sentences whose label is decided "
+        f"\nA BiLSTM with additive attention, trained on planted-{rule}: review-like sentences whose label is decided "
         f"by planted words. Test accuracy [bold]{scores['accuracy']:.3f}[/] on {scores['examples']} sentences.\n"
     )
-    examples = corpora.load(name)["test"][:SHOWN]
-    explanation = api.explain(model, examples, methods=["attention", "integrated_gradients"])
-    for example, explained in zip(examples, explanation, strict=True):
+    for example, explained in zip(shown.examples, shown.explanation, strict=True):
         console.print(explained)
         planted = ", ".join(example.passage.surface(i) for i in example.evidence or ())
         console.print(f"[dim]planted:[/] {planted}\n", markup=True)
-    for experiment in api.list_experiments():
-        api.run(experiment, run, progress=progress)
-    command = f"heedful report {run.path} -o {output}"
-    written = api.write_report([run], output, progress=progress, command=command)
-    for verdict in written.verdicts[run.name].values():
+    for verdict in shown.written.verdicts[shown.run.name].values():
         console.print(f"[bold]{verdict.question} {verdict.answer}.[/] {verdict.sentence}\n")
-    first = examples[0].passage.text.replace('"', "'")
+    first = shown.examples[0].passage.text.replace('"', "'")
     console.print(
-        f'The page: {output}\nThe run: {run.path}\nAsk it yourself: heedful explain {run.path} "{first}"',
+        f"The page: {output}\nThe run: {shown.run.path}\n"
+        f'Ask it yourself: heedful explain {shown.run.path} "{first}"',
         soft_wrap=True,
     )
     if open_it:

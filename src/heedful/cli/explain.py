@@ -54,7 +54,7 @@ def explain(
     seed: Annotated[int | None, typer.Option(help="Of random, lime and shap.")] = None,
     output_format: HowToShow = Format.table,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write here: .html, .json or .parquet.")
+        Path | None, typer.Option("--output", "-o", help="Write here: .csv, .html, .json or .parquet.")
     ] = None,
     quiet: Quiet = False,
 ) -> None:
@@ -74,11 +74,9 @@ def explain(
         "seed": seed,
     }
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    loaded = api.load(model)
-    everything = api.read_texts(texts or [], file)
     explanation = api.explain(
-        loaded,
-        everything,
+        model,
+        api.read_texts(texts or [], file),
         queries=query or None,
         methods=method or None,
         target=target,

@@ -31,6 +31,12 @@ QueryColumn = Annotated[
 SplitColumn = Annotated[
     str | None, typer.Option("--split-column", help="The column that says train, dev or test.")
 ]
+Labels = Annotated[
+    str | None,
+    typer.Option(
+        "--labels", metavar="A,B,...", help="The labels in their order; otherwise found in the data, sorted."
+    ),
+]
 SkipBad = Annotated[
     bool, typer.Option("--skip-bad", help="Leave broken rows out and list them, instead of stopping.")
 ]
@@ -38,6 +44,11 @@ Setting = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Any setting by its name, as JSON or plain; repeat."),
 ]
+
+
+def parse_labels(text: str | None) -> tuple[str, ...] | None:
+    """neg,pos; None where none are given."""
+    return None if text is None else tuple(label.strip() for label in text.split(","))
 
 
 def parse_settings(texts: list[str]) -> dict[str, Any]:

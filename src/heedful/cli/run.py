@@ -4,84 +4,92 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from heedful.cli.options import DataDir, Json, Quiet, Setting, parse_settings
+from heedful.cli.options import (
+    DataDir,
+    Json,
+    LabelColumn,
+    QueryColumn,
+    Quiet,
+    Setting,
+    SkipBad,
+    SplitColumn,
+    TextColumn,
+    parse_settings,
+)
 
 
 def run(
     experiment: Annotated[
-        list[str], typer.Argument(help="An experiment; several are asked of the same run.")
+        list[str], typer.Argument(help="An experiment; several are asked of the same model.")
     ],
-    model: Annotated[Path, typer.Option("--model", help="A run folder.")],
-    split: Annotated[str, typer.Option(help="The split of the run's corpus: train, dev or test.")] = "test",
+    model: Annotated[str, typer.Option("--model", help="A run folder.")],
+    data: Annotated[
+        str | None,
+        typer.Option("--data", help="Other data than the model's own: a corpus, one's own file, or hf:ID."),
+    ] = None,
+    split: Annotated[str, typer.Option(help="The split of the data: train, dev or test.")] = "test",
     limit: Annotated[int | None, typer.Option(help="So many texts of the split, evenly spread.")] = None,
     method: Annotated[str | None, typer.Option(help="Of adversarial: exact or adam.")] = None,
     setting: Setting = None,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    query_column: QueryColumn = None,
+    split_column: SplitColumn = None,
+    skip_bad: SkipBad = False,
+    runs: Annotated[
+        Path | None,
+        typer.Option("--runs", help="Where answers about other data are kept [default: beside the model]."),
+    ] = None,
     cores: Annotated[int | None, typer.Option(help="Cores to use. Otherwise all that are allowed.")] = None,
     data_dir: DataDir = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run experiments on a trained model; rows and summaries are kept in its folder.
+    """Run experiments on a model, on its own data or on others; rows and summaries are kept.
 
     Example: heedful run correlation adversarial --model runs/sst-bilstm-additive-s0-1a2b3c4d --limit 200
     """
-    from heedful.cli.study import show, show_failures
-    from heedful.engine.carry_out import carry_out
-    from heedful.engine.plan import plan_for_run
+    from heedful import api
+    from heedful.api.experiments import parse_questions, sort_data_settings
+    from heedful.cli.study import going_on, show, show_failures
     from heedful.engine.progress import Progress
-    from heedful.engine.workspace import Workspace
-    from heedful.errors import Mistake
-    from heedful.store.run import Run
 
-    if not model.is_dir():
-        raise Mistake(f"--model {model} is not a folder; `heedful train` makes run folders.")
-    opened = Run(model.resolve())
-    settings = [*(setting or ()), *([f"method={method}"] if method else [])]
-    asks = questions(list(dict.fromkeys(experiment)), settings, split, limit)
-    folders = tuple(data_dir or ())
-    plan = plan_for_run(opened, asks, folders)
-    workspace = Workspace(opened.path.parent, folders)
+    given = parse_settings([*(setting or ()), *([f"method={method}"] if method else [])])
+    columns = {
+        "text_column": text_column,
+        "label_column": label_column,
+        "query_column": query_column,
+        "split_column": split_column,
+        "skip_bad": skip_bad or None,
+    }
+    options, settings = sort_data_settings(experiment, given)
+    options |= {name: value for name, value in columns.items() if value is not None}
+    asks = parse_questions(experiment, settings, split, limit)
     progress = Progress(quiet=quiet or as_json)
-    try:
-        if len(asks) == 1:  # in this process, where an error shows itself in full
-            report = carry_out(plan, workspace, progress, "here", cores=cores, strict=True)
-        else:
-            report = carry_out(plan, workspace, progress, "local", cores=cores)
-    except KeyboardInterrupt:
-        progress.say("stopped; the same command goes on from here")
-        raise typer.Exit(130) from None
+    with going_on(progress):
+        answers = api.run_experiments(
+            asks,
+            model,
+            data=data,
+            data_options=options,
+            runs=runs,
+            data_dirs=data_dir or (),
+            cores=cores,
+            progress=progress,
+        )
+    report = answers.report
     if as_json:
         failed = {failure.task.name: failure.error for failure in report.failed}
-        summaries = (
-            {ask.experiment: opened.results.summary(ask.experiment) for ask in asks} if not failed else {}
-        )
-        typer.echo(json.dumps({"run": str(model), "summaries": summaries, "failed": failed}))
+        told = {"run": str(answers.run.path), "summaries": answers.summaries(), "failed": failed}
+        typer.echo(json.dumps(told))
     else:
-        show(plan, report)
-        show_failures(report, workspace)
+        show(answers.plan, report)
+        show_failures(report, answers.workspace)
         for ask in asks if report.complete else ():
-            typer.echo(str(model / "results" / f"{ask.experiment}.summary.json"))
+            typer.echo(str(answers.run.path / "results" / f"{ask.experiment}.summary.json"))
     if not report.complete:
         raise typer.Exit(1)
-
-
-def questions(names: list[str], settings: list[str], split: str, limit: int | None) -> list[Any]:
-    """Each setting goes to every experiment that has it; one that none has is a mistake."""
-    from heedful import experiments
-    from heedful.engine.plan import ask
-    from heedful.errors import Mistake
-
-    given = parse_settings(settings)
-    known = {name: set(experiments.find(name).config.model_fields) for name in names}
-    for key in given:
-        if not any(key in fields for fields in known.values()):
-            all_known = ", ".join(sorted(set().union(*known.values())))
-            raise Mistake(f"--set {key}: none of the experiments has this setting. Known: {all_known}.")
-    return [
-        ask(name, {key: value for key, value in given.items() if key in known[name]}, split, limit)
-        for name in names
-    ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,10 +14,10 @@ import typer
 from heedful.cli.options import DataDir, Json, Quiet, Runs
 
 if TYPE_CHECKING:
-    from heedful.engine.data_sources import DataSource
+    from heedful.api.studies import PlannedStudy
     from heedful.engine.plan import Plan
+    from heedful.engine.progress import Progress
     from heedful.engine.schedule import Report
-    from heedful.engine.study import Selection
     from heedful.engine.workspace import Workspace
 
 
@@ -72,90 +74,59 @@ def study(
 
     Example: heedful study jain-wallace --dataset sst --encoder bilstm --seeds 3
     """
-    from heedful.engine.carry_out import carry_out
-    from heedful.engine.plan import plan as make_plan
+    from heedful.api.studies import plan_study
     from heedful.engine.progress import Progress
-    from heedful.engine.study import read_study, select
-    from heedful.engine.workspace import Workspace
-    from heedful.errors import Mistake
 
-    folders = tuple(data_dir or ())
-    chosen = select(
-        read_study(name),
+    planned = plan_study(
+        name,
+        runs=runs,
+        data_dirs=data_dir or (),
+        vectors=vectors,
+        checkpoint_every=checkpoint_every,
+        gpus=gpus,
+        engine=engine.value,
+        as_published=as_published,
         datasets=dataset or (),
         encoders=encoder or (),
         attentions=attention or (),
         seeds=seeds,
         experiments=experiment or (),
-        vectors=vectors,
         split=split,
         limit=limit,
-        data_dirs=folders,
-        also_missing=as_published,
     )
     progress = Progress(quiet=quiet or as_json)
-    for missing, how in chosen.missing.items():
+    for missing, how in planned.missing.items():
         progress.say(f"{missing} is left out: it was not found in the data folders. To get it: {how}.")
-    if not chosen.configs:
-        raise Mistake(
-            f"none of the datasets was found: {', '.join(chosen.missing)}. See `heedful data list`."
-        )
-    if as_published and not dry_run:
-        raise Mistake("--as-published is for --dry-run: what is not here cannot be run.")
-    check_gpus(gpus, engine)
-    workspace = Workspace(runs, folders, checkpoint_every, gpus)
-    plan = make_plan(
-        chosen.configs, chosen.asks, folders, published_sources(chosen) if as_published else None
-    )
     if dry_run:
-        from heedful.engine.estimate import estimate
-
-        found = estimate(plan, workspace, cores, published=as_published)
+        found = planned.estimate(cores)
         typer.echo(json.dumps(found.to_json()) if as_json else found.describe())
         return
-    try:
-        report = carry_out(plan, workspace, progress, engine.value, cores=cores, address=address)
-    except KeyboardInterrupt:
-        progress.say("stopped; the same command goes on from here")
-        raise typer.Exit(130) from None
+    with going_on(progress):
+        report = planned.run(progress, engine.value, cores=cores, address=address)
     if as_json:
-        typer.echo(json.dumps(as_plain(plan, workspace, report, chosen.missing)))
+        typer.echo(json.dumps(as_plain(planned, report)))
     else:
-        show(plan, report)
-        show_failures(report, workspace)
-        compare(name, vectors, runs, write)
+        show(planned.plan, report)
+        show_failures(report, planned.workspace)
+        show_comparison(planned.compare(), write)
     if not report.complete:
         raise typer.Exit(1)
 
 
-def check_gpus(gpus: float, engine: EngineName) -> None:
-    from heedful.errors import Mistake
-
-    if gpus and engine is not EngineName.ray:
-        raise Mistake("--gpus is for --engine ray: this machine's own engine computes on its CPUs.")
-    if gpus < 0 or (gpus > 1 and gpus != int(gpus)):
-        raise Mistake(f"--gpus {gpus:g}: a share of one GPU (0.5), or a whole number of them.")
-
-
-def published_sources(chosen: Selection) -> dict[str, DataSource]:
-    """In workspace of files: what the paper says of them."""
-    from heedful.engine.data_sources import DataSource
-
-    return {config.dataset: DataSource("published", 0, "size as published") for config in chosen.configs}
+@contextmanager
+def going_on(progress: Progress) -> Iterator[None]:
+    """Ctrl-C ends a command that can be given again."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        progress.say("stopped; the same command goes on from here")
+        raise typer.Exit(130) from None
 
 
-def compare(name: str, vectors: str | None, runs: Path, write: Path | None) -> None:
-    """Ours beside what was published, from every finished run of the study in the folder."""
+def show_comparison(text: str, write: Path | None) -> None:
     from rich.console import Console
     from rich.markdown import Markdown
 
-    from heedful.engine.study import notes_of, read_study
-    from heedful.report.cells import finished_runs
-    from heedful.report.comparison import page
-
-    study = read_study(name)
-    found = finished_runs(runs, lambda config: study.has(config, vectors))
-    text = page(name, found, study.model_dump(by_alias=True), notes_of(name))
     if write is None:
         Console(soft_wrap=True).print(Markdown(text))
     else:
@@ -164,28 +135,17 @@ def compare(name: str, vectors: str | None, runs: Path, write: Path | None) -> N
         typer.echo(f"written to {write}")
 
 
-def states(plan: Plan, report: Report) -> dict[str, dict[str, str]]:
-    """Run -> train and each experiment -> finished, failed or blocked."""
-    state = {task.key: "finished" for task in (*report.done, *report.kept)}
-    state |= {failure.task.key: "failed" for failure in report.failed}
-    state |= {task.key: "blocked" for task in report.blocked}
-    rows: dict[str, dict[str, str]] = {}
-    for task in plan.tasks.values():
-        column = "train" if task.ask is None else task.ask.experiment
-        row = rows.setdefault(task.run, {})
-        if row.get(column, "finished") == "finished":  # rows and summary share a column: the worse is shown
-            row[column] = state[task.key]
-    return rows
-
-
 def show(plan: Plan, report: Report) -> None:
     """One line for each run, whole however wide the terminal is."""
-    rows = states(plan, report)
+    from heedful.api.studies import states_by_run
+
+    rows = states_by_run(plan, report)
     headings = list(dict.fromkeys(column for row in rows.values() for column in row))
     width = max(map(len, rows), default=0)
     typer.echo("  ".join(["run".ljust(width), *(heading.ljust(11) for heading in headings)]).rstrip())
     for run, row in rows.items():
-        typer.echo("  ".join([run.ljust(width), *(row[heading].ljust(11) for heading in headings)]).rstrip())
+        cells = (row.get(heading, "").ljust(11) for heading in headings)
+        typer.echo("  ".join([run.ljust(width), *cells]).rstrip())
     typer.echo(
         f"{len(report.done)} tasks done, {len(report.kept)} were finished before, "
         f"{len(report.failed)} failed, {len(report.blocked)} blocked"
@@ -193,29 +153,24 @@ def show(plan: Plan, report: Report) -> None:
 
 
 def show_failures(report: Report, workspace: Workspace) -> None:
-    from heedful.engine.commands import command
+    from heedful.api.studies import failures
 
-    for failure in report.failed:
-        typer.echo(
-            f"failed: {failure.task.name}\n  {failure.error}\n  again: {command(failure.task, workspace)}",
-            err=True,
-        )
+    for failed in failures(report, workspace):
+        typer.echo(f"failed: {failed['task']}\n  {failed['error']}\n  again: {failed['again']}", err=True)
     for task in report.blocked:
         if task.kind == "experiment":
             typer.echo(f"blocked: {task.name} needs what failed", err=True)
 
 
-def as_plain(plan: Plan, workspace: Workspace, report: Report, missing: dict[str, str]) -> dict[str, Any]:
-    from heedful.engine.commands import command
+def as_plain(planned: PlannedStudy, report: Report) -> dict[str, Any]:
+    from heedful.api.studies import failures, states_by_run
 
+    rows = states_by_run(planned.plan, report)
     return {
-        "runs": {str(workspace.runs / run): row for run, row in states(plan, report).items()},
+        "runs": {str(planned.workspace.runs / run): row for run, row in rows.items()},
         "done": len(report.done),
         "kept": len(report.kept),
-        "failed": [
-            {"task": f.task.name, "error": f.error, "again": command(f.task, workspace)}
-            for f in report.failed
-        ],
+        "failed": failures(report, planned.workspace),
         "blocked": [task.name for task in report.blocked],
-        "missing": missing,
+        "missing": dict(planned.missing),
     }

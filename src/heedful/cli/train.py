@@ -12,6 +12,7 @@ from heedful.cli.options import (
     DataDir,
     Json,
     LabelColumn,
+    Labels,
     QueryColumn,
     Quiet,
     Runs,
@@ -19,6 +20,7 @@ from heedful.cli.options import (
     SkipBad,
     SplitColumn,
     TextColumn,
+    parse_labels,
     parse_settings,
 )
 
@@ -32,6 +34,9 @@ def train(
         str | None, typer.Option(help="Word vectors: a file, a folder, or a name in the data folder.")
     ] = None,
     runs: Runs = Path("runs"),
+    objective: Annotated[
+        str | None, typer.Option(help="What training makes small. Otherwise cross_entropy.")
+    ] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the training set.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Examples in a step.")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="Of Adam.")] = None,
@@ -47,6 +52,7 @@ def train(
     label_column: LabelColumn = None,
     query_column: QueryColumn = None,
     split_column: SplitColumn = None,
+    labels: Labels = None,
     dev_file: Annotated[str | None, typer.Option(help="Dev rows in a file of their own.")] = None,
     test_file: Annotated[str | None, typer.Option(help="Test rows in a file of their own.")] = None,
     tokenizer: Annotated[str | None, typer.Option(help="spacy, or whitespace for tokenised text.")] = None,
@@ -64,56 +70,43 @@ def train(
 
     Example: heedful train reviews.csv --text-column review --label-column stars --encoder cnn
     """
-    from heedful.config import DataOptions, ModelConfig, TrainingConfig
-    from heedful.engine.carry_out import train_one
-    from heedful.engine.configure import configure
+    from heedful import api
+    from heedful.api.models import estimate_training
     from heedful.engine.progress import Progress
-    from heedful.engine.workspace import Workspace
-    from heedful.errors import one_of
 
     data = {
         "text_column": text_column,
         "label_column": label_column,
         "query_column": query_column,
         "split_column": split_column,
+        "labels": parse_labels(labels),
         "dev_file": dev_file,
         "test_file": test_file,
         "tokenizer": tokenizer,
         "min_df": min_df,
         "skip_bad": skip_bad,
     }
-    model = {
+    given = {
         "encoder": encoder,
         "attention": attention,
         "embedding_dim": embedding_dim,
         "hidden_dim": hidden_dim,
-    }
-    training = {
+        "objective": objective,
         "epochs": epochs,
         "batch_size": batch_size,
         "learning_rate": learning_rate,
         "weight_decay": weight_decay,
         "patience": patience,
+        **parse_settings(setting or []),
     }
-    parts = (data, DataOptions), (model, ModelConfig), (training, TrainingConfig)
-    for key, value in parse_settings(setting or []).items():
-        homes = [values for values, fields in parts if key in fields.model_fields]
-        if not homes:
-            known = sorted(name for _, fields in parts for name in fields.model_fields)
-            raise one_of("setting", key, known)
-        homes[0][key] = value
-    config = configure(dataset, data=data, model=model, training=training, vectors=vectors, seed=seed)
-    progress = Progress(quiet=quiet or as_json)
-    workspace = Workspace(runs, tuple(data_dir or ()))
+    config = api.configure(dataset, settings=given, data=data, vectors=vectors, seed=seed)
     if dry_run:
-        from heedful.engine.estimate import estimate
-        from heedful.engine.plan import plan
-
-        found = estimate(plan([config], (), workspace.data_dirs), workspace)
+        found = estimate_training(config, runs=runs, data_dirs=data_dir or ())
         typer.echo(json.dumps(found.to_json()) if as_json else found.describe())
         return
+    progress = Progress(quiet=quiet or as_json)
     try:
-        run = train_one(config, workspace, progress)
+        run = api.train_config(config, runs=runs, data_dirs=data_dir or (), progress=progress)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     scores = run.summary("performance")

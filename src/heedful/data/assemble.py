@@ -1,244 +1,291 @@
-"""Rows to examples: check, tokenise, filter, number the labels, draw the splits that are missing.
+"""Rows to examples: check, filter, number the labels, draw the splits that are missing, tokenise.
 
-All draws use the split seed, which is part of the corpus: models trained with different seeds see the
-same data.
+`assemble` makes a whole corpus, `assemble_split` some examples of one split: the same rows pass the same steps,
+but only the texts that are asked for are tokenised, and those whose length or words must be known on the way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.labels import label_numbers, sorted_labels
+from heedful.data.corpus_warnings import find_warnings
+from heedful.data.labels import (
+    LabelNumbers,
+    Spelling,
+    find_spellings,
+    label_trouble,
+    name_classes,
+    refuse_case_variants,
+    show_labels,
+    sort_labels,
+)
 from heedful.data.readers.rows import Ledger, Raw, Spans
-from heedful.data.recipe import Lengths, Recipe
-from heedful.data.stratify import draw
-from heedful.data.tokenise import Tokenizer, tokenise_all, tokenizer
+from heedful.data.recipe import Recipe
+from heedful.data.row_words import RowTokenizer, RowWords, keep_right_lengths
+from heedful.data.splits import Group, complete_splits, sample_test
 from heedful.errors import Mistake
-from heedful.records import SPLITS, Corpus, Example, Split, Words
-
-Group = Split | None  # None: rows that belong to no split yet
+from heedful.records import SPLITS, Corpus, Example, Split, TaskType, TokenizerName
 
 
 @dataclass(frozen=True, slots=True)
-class TokenisedRow:
-    """A row with its words."""
+class CorpusRows:
+    """What a source gives: rows, and what is to be made of them.
 
-    row: Raw
-    passage: Words
-    query: Words | None
+    `folder` is where the files named in the ids are, for messages; `source` is told with the corpus.
+    `label_column` is named where one's own file may have another column for the label.
+    """
+
+    name: str
+    rows: Iterable[Raw]
+    recipe: Recipe
+    ledger: Ledger
+    source: str
+    folder: Path | None = None
+    label_column: str | None = None
+    warnings: tuple[str, ...] = ()
+    partial: bool = False  # rows of other splits were not read, because they should not matter
 
 
-def assemble(
-    name: str,
-    rows: Iterable[Raw],
-    recipe: Recipe,
-    ledger: Ledger,
-    *,
-    seed: int,
-    source: str,
-    folder: Path | None = None,
-) -> Corpus:
-    """`folder` is where the files named in the ids are, for messages; `source` is told with the corpus."""
-    notes: list[str] = []
-    groups = _sampled(_grouped(rows, ledger, folder), recipe, seed, notes)
-    words = tokenizer(recipe.tokenizer)
-    read = {group: _read(raw, words, recipe, ledger, folder) for group, raw in groups.items()}
-    read = {group: _right_length(kept, recipe.lengths, ledger) for group, kept in read.items()}
-    if not any(read.values()):
-        raise Mistake(_nothing_left(source, ledger))
-    labels = recipe.labels or _found_labels(read, recipe)
-    numbers = label_numbers(labels)
-    read = {group: _known_labels(kept, numbers, labels, ledger, folder) for group, kept in read.items()}
-    splits = _complete(read, recipe, seed, notes)
-    _check_train(splits, source)
-    left_out = [f"{count} {what}" for what, count in sorted(ledger.left_out.items())]
-    notes += [f"left out: {', '.join(left_out)}"] if left_out else []
-    return Corpus(
-        name=name,
-        task=recipe.task,
-        labels=labels,
-        splits={s: tuple(_example(r, numbers) for r in splits[s]) for s in SPLITS if splits.get(s)},
-        tokenizer=recipe.tokenizer,
-        skipped=tuple(ledger.skipped),
-        source="; ".join([source, *notes]),
+@dataclass(frozen=True, slots=True)
+class LimitedSplit:
+    """Some examples of a split: `examples[i]` is what stands at `places[i]` of its `size` examples."""
+
+    name: str
+    task: TaskType
+    labels: tuple[str, ...]
+    tokenizer: TokenizerName
+    split: Split
+    size: int
+    places: tuple[int, ...]
+    examples: tuple[Example, ...]
+    skipped: tuple[str, ...]
+    source: str  # where it came from, in words, and what was drawn
+
+
+@dataclass(slots=True)
+class Selected:
+    """Rows that are in a corpus, by split; most of them without words when they were not needed."""
+
+    splits: dict[Split, list[RowWords]]
+    numbers: LabelNumbers
+    words: RowTokenizer
+    notes: list[str] = field(default_factory=list)
+    learnt: int = 0  # rows that the labels could be found in
+
+
+def assemble(given: CorpusRows, seed: int) -> Corpus:
+    """All examples of all splits, with what is doubtful about them as warnings."""
+    selected = _select(given, seed, whole=True)
+    _check_labels(selected, given)
+    left_out = [f"{count} {what}" for what, count in sorted(given.ledger.left_out.items())]
+    notes = selected.notes + ([f"left out: {', '.join(left_out)}"] if left_out else [])
+    splits = selected.splits
+    corpus = Corpus(
+        name=given.name,
+        task=given.recipe.task,
+        labels=selected.numbers.names,
+        splits={s: tuple(_example(r, selected.numbers) for r in splits[s]) for s in SPLITS if splits[s]},
+        tokenizer=given.recipe.tokenizer,
+        skipped=tuple(given.ledger.skipped),
+        source="; ".join([given.source, *notes]),
+    )
+    spellings = _spellings(r for rows in splits.values() for r in rows)
+    return replace(corpus, warnings=(*given.warnings, *find_warnings(corpus, given.recipe, spellings)))
+
+
+def assemble_split(given: CorpusRows, split: Split, limit: int | None, seed: int) -> LimitedSplit | None:
+    """`limit` examples at evenly spread places; None where `partial` rows cannot tell, and all are needed."""
+    selected = _select(given, seed, whole=False)
+    rows = selected.splits[split]
+    if given.partial and (not rows or (given.recipe.labels is None and not selected.learnt)):
+        return None
+    places = spread_places(len(rows), limit).tolist()
+    wanted = [rows[i] for i in places]
+    selected.words.tokenise(wanted)
+    return LimitedSplit(
+        name=given.name,
+        task=given.recipe.task,
+        labels=selected.numbers.names,
+        tokenizer=given.recipe.tokenizer,
+        split=split,
+        size=len(rows),
+        places=tuple(places),
+        examples=tuple(_example(r, selected.numbers) for r in wanted),
+        skipped=tuple(given.ledger.skipped),
+        source="; ".join([given.source, *selected.notes]),
     )
 
 
-def _grouped(rows: Iterable[Raw], ledger: Ledger, folder: Path | None) -> dict[Group, list[Raw]]:
+def spread_places(size: int, limit: int | None) -> NDArray[np.int64]:
+    """All places of a split, or `limit` evenly spread: corpora are often sorted by label."""
+    n = min(limit or size, size)
+    return np.arange(n, dtype=np.int64) * size // max(n, 1)
+
+
+def _select(given: CorpusRows, seed: int, *, whole: bool) -> Selected:
+    """The rows of each split. `whole`: all are tokenised, at once and early, which is faster where all are wanted."""
+    recipe, ledger, notes = given.recipe, given.ledger, list[str]()
+    words = RowTokenizer(recipe)
+    groups = sample_test(_group(given), recipe, seed, notes)
+    read = {group: _readable(rows, words, given) for group, rows in groups.items()}
+    if whole:
+        for rows in read.values():
+            words.tokenise(rows)
+    read = {group: keep_right_lengths(rows, recipe.lengths, words, ledger) for group, rows in read.items()}
+    _refuse_nothing(read, given)
+    learnt = [r for group in ("train", None) for r in read.get(group, [])]
+    names = recipe.labels or _find_labels(read, learnt, words, given)
+    numbers = LabelNumbers(names, listed=recipe.labels is not None)
+    read = {group: _with_labels(rows, numbers, given) for group, rows in read.items()}
+    _refuse_nothing(read, given)
+    spelt: dict[int | None, str] = {}  # draws know a class by its most frequent spelling
+    for spelling in sorted(_spellings(r for rows in read.values() for r in rows), key=lambda one: one.rows):
+        spelt[numbers.find(spelling.label)] = spelling.label
+    splits = complete_splits(read, lambda r: spelt[numbers.find(r.row.label)], recipe, seed, notes)
+    return Selected(splits, numbers, words, notes, len(learnt))
+
+
+def _spellings(rows: Iterable[RowWords]) -> list[Spelling]:
+    return find_spellings((r.row.label, r.row.id) for r in rows)
+
+
+def _group(given: CorpusRows) -> dict[Group, list[Raw]]:
+    """By split, without the rows that lack something."""
     groups: dict[Group, list[Raw]] = {}
-    for row in rows:
-        if not row.text or row.text.isspace():
-            ledger.bad_row(row, folder, "the text is empty")
-        elif not row.label.strip():
-            ledger.bad_row(row, folder, "the label is empty")
-        elif row.query is not None and not row.query.strip():
-            ledger.bad_row(row, folder, "the question or hypothesis is empty")
-        else:
+    troubles: dict[str, str | None] = dict.fromkeys(given.recipe.labels or ())
+    for row in given.rows:
+        trouble = _row_trouble(row)
+        if trouble is None:
+            if row.label not in troubles:
+                troubles[row.label] = label_trouble(row.label)
+            trouble = troubles[row.label]
+        if trouble is None:
             groups.setdefault(row.split, []).append(row)
-    return groups
-
-
-def _sampled(
-    groups: dict[Group, list[Raw]], recipe: Recipe, seed: int, notes: list[str]
-) -> dict[Group, list[Raw]]:
-    """The part of the test split that the corpus uses; drawn before tokenisation, which costs most."""
-    test = groups.get("test")
-    if test and recipe.test_sample < 1:
-        rng = np.random.default_rng((seed, 1))
-        chosen = rng.choice(len(test), size=round(recipe.test_sample * len(test)), replace=False)
-        groups = {**groups, "test": [test[i] for i in np.sort(chosen)]}
-        notes.append(f"{recipe.test_sample:.0%} of test drawn with split seed {seed}")
-    return groups
-
-
-def _read(
-    rows: Sequence[Raw], split_words: Tokenizer, recipe: Recipe, ledger: Ledger, folder: Path | None
-) -> list[TokenisedRow]:
-    """Tokenise all rows of a split together, which is faster than one by one."""
-    asks = any(row.query is not None for row in rows)
-    fit = [row for row in rows if _can_be_read(row, recipe, asks, ledger, folder)]
-    blank = recipe.blank
-    texts = (row.text.replace(blank, " " * len(blank)) if blank else row.text for row in fit)
-    passages: Iterable[Words] = tokenise_all(split_words, texts)
-    queries: Iterable[Words | None] = [None] * len(fit)
-    if asks:
-        queries = tokenise_all(split_words, (row.query or "" for row in fit))
-    kept = []
-    for row, passage, query in zip(fit, passages, queries, strict=True):
-        if len(passage) == 0 or (query is not None and len(query) == 0):
-            ledger.bad_row(row, folder, "the text has no words")
-        elif recipe.keep_entities:
-            kept.append(TokenisedRow(row, with_entities(passage), query and with_entities(query)))
         else:
-            kept.append(TokenisedRow(row, passage, query))
+            given.ledger.bad_row(row, given.folder, trouble)
+    return groups
+
+
+def _row_trouble(row: Raw) -> str | None:
+    values: dict[str, Any] = {"text": row.text, "label": row.label, "question or hypothesis": row.query or ""}
+    for what, value in values.items():
+        if not isinstance(value, str):  # a reader of another package may give anything
+            return f"the {what} is not a string but {type(value).__name__}"
+    if not row.text or row.text.isspace():
+        return "the text is empty"
+    if row.query is not None and not row.query.strip():
+        return "the question or hypothesis is empty"
+    return None
+
+
+def _readable(rows: Sequence[Raw], words: RowTokenizer, given: CorpusRows) -> list[RowWords]:
+    """Those that have characters and words, and a query if others have one; not those that are surely too long."""
+    asks = any(row.query is not None for row in rows)
+    below, ledger = given.recipe.lengths.below, given.ledger
+    kept = []
+    for row in rows:
+        # A tokenizer only splits further what white space has split: no need to run it on these.
+        if below is not None and len(words.text(row).split()) >= below:
+            ledger.left_out["too long"] += 1
+        elif asks and row.query is None:
+            ledger.bad_row(row, given.folder, "there is no question or hypothesis, as other rows have")
+        elif _has_half_character(row.text) or _has_half_character(row.query or ""):
+            ledger.bad_row(
+                row, given.folder, "half of a surrogate pair is in the text, which is no character"
+            )
+        elif not words.has_words(words.text(row)) or (
+            row.query is not None and not words.has_words(row.query)
+        ):
+            ledger.bad_row(row, given.folder, "the text has no words")
+        else:
+            kept.append(RowWords(row))
     return kept
 
 
-def _can_be_read(row: Raw, recipe: Recipe, asks: bool, ledger: Ledger, folder: Path | None) -> bool:
-    below = recipe.lengths.below
-    # A tokenizer only splits further what white space has split: no need to run it on these.
-    if below is not None and len(row.text.split()) >= below:
-        ledger.left_out["too long"] += 1
-        return False
-    if asks and row.query is None:
-        ledger.bad_row(row, folder, "there is no question or hypothesis, as other rows have")
+def _has_half_character(text: str) -> bool:
+    """JSON can hold half of a surrogate pair as an escape: "\\\\ud800"."""
+    if text.isascii():
         return False
     try:
-        (row.text + (row.query or "")).encode()
-    except UnicodeEncodeError:  # JSON can hold it as an escape: "\\ud800"
-        ledger.bad_row(row, folder, "half of a surrogate pair is in the text, which is no character")
-        return False
-    return True
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
-def with_entities(words: Words) -> Words:
-    """@entity12 has a digit, but it is a name and must not become "qqq"."""
-    forms = tuple(
-        words.surface(i) if words.surface(i).startswith("@entity") else form
-        for i, form in enumerate(words.forms)
-    )
-    return replace(words, forms=forms)
-
-
-def _right_length(kept: list[TokenisedRow], lengths: Lengths, ledger: Ledger) -> list[TokenisedRow]:
-    longest = max((len(r.passage) for r in kept), default=0) if lengths.below_longest else None
-    limits = [limit for limit in (lengths.below, longest) if limit is not None]
-    result = []
-    for r in kept:
-        if len(r.passage) <= lengths.above:
-            ledger.left_out["too short"] += 1
-        elif any(len(r.passage) >= limit for limit in limits):
-            ledger.left_out["too long"] += 1
-        else:
-            result.append(r)
-    return result
-
-
-def _nothing_left(source: str, ledger: Ledger) -> str:
-    if ledger.skipped:
-        return (
-            f"{source}: every row was skipped ({len(ledger.skipped)}), the first because {ledger.skipped[0]}"
+def _refuse_nothing(read: Mapping[Group, list[RowWords]], given: CorpusRows) -> None:
+    skipped, left_out = given.ledger.skipped, given.ledger.left_out
+    if any(read.values()) or given.partial:
+        return
+    if skipped:
+        raise Mistake(
+            f"{given.source}: every row was skipped ({len(skipped)}), the first because {skipped[0]}"
         )
-    left_out = ", ".join(f"{count} {what}" for what, count in sorted(ledger.left_out.items()))
-    return f"{source}: there are no rows" + (f" left ({left_out})." if left_out else ".")
+    counts = ", ".join(f"{count} {what}" for what, count in sorted(left_out.items()))
+    raise Mistake(f"{given.source}: there are no rows" + (f" left ({counts})." if counts else "."))
 
 
-def _found_labels(read: Mapping[Group, list[TokenisedRow]], recipe: Recipe) -> tuple[str, ...]:
+def _find_labels(
+    read: Mapping[Group, list[RowWords]], learnt: list[RowWords], words: RowTokenizer, given: CorpusRows
+) -> tuple[str, ...]:
     """From what a model can learn: the training rows, or those from which they will be drawn."""
-    learnt = [r for group in ("train", None) for r in read.get(group, [])] or [
-        r for kept in read.values() for r in kept
-    ]
-    if recipe.labels_from == "words":
-        forms = {form for r in learnt for form in (*r.passage.forms, *(r.query.forms if r.query else ()))}
+    everyone = [r for rows in read.values() for r in rows]
+    learnt = learnt or everyone
+    if given.recipe.labels_from == "words":
+        words.tokenise(learnt)
+        forms = {form for r in learnt for form in (*r.words().forms, *(r.query.forms if r.query else ()))}
         answers = {r.row.label for r in learnt}  # white space leaves "hallway." as one word
         return tuple(sorted(answers | {form for form in forms if form.isalnum()}))
-    if recipe.labels_from == "entities":
-        everyone = {name for kept in read.values() for r in kept for name in r.row.candidates or ()}
-        return sorted_labels(everyone)
-    return sorted_labels({r.row.label for r in learnt})
+    if given.recipe.labels_from == "entities":
+        return sort_labels({name for r in everyone for name in r.row.candidates or ()})
+    refuse_case_variants(_spellings(everyone), given.source)
+    return sort_labels(set(name_classes(_spellings(learnt)).values()))
 
 
-def _known_labels(
-    kept: list[TokenisedRow],
-    numbers: Mapping[str, int],
-    labels: tuple[str, ...],
-    ledger: Ledger,
-    folder: Path | None,
-) -> list[TokenisedRow]:
-    result = []
-    for r in kept:
-        unknown = [label for label in (r.row.label, *(r.row.candidates or ())) if label not in numbers]
+def _with_labels(rows: list[RowWords], numbers: LabelNumbers, given: CorpusRows) -> list[RowWords]:
+    kept = []
+    for r in rows:
+        unknown = [c for c in (r.row.label, *(r.row.candidates or ())) if numbers.find(c) is None]
         if unknown:
-            shown = ", ".join(labels[:8]) + (", ..." if len(labels) > 8 else "")
-            ledger.bad_row(r.row, folder, f"the label {unknown[0]!r} is not one of {shown}")
+            shown = show_labels(numbers.names)
+            given.ledger.bad_row(r.row, given.folder, f"the label {unknown[0]!r} is not one of {shown}")
         else:
-            result.append(r)
-    return result
+            kept.append(r)
+    return kept
 
 
-def _complete(
-    read: Mapping[Group, list[TokenisedRow]], recipe: Recipe, seed: int, notes: list[str]
-) -> dict[Split, list[TokenisedRow]]:
-    """Rows without a split are for training; a missing test and dev split are drawn from them."""
-    splits: dict[Split, list[TokenisedRow]] = {split: list(read.get(split, [])) for split in SPLITS}
-    pool = read.get(None, [])
-    splits["train"] += pool
-    plan: tuple[tuple[int, Split, float], ...] = (
-        (2, "test", recipe.test_fraction),
-        (3, "dev", recipe.dev_fraction),
-    )
-    for stream, split, fraction in plan:
-        missing = not splits[split] and splits["train"] and fraction > 0
-        if missing and (split == "dev" or pool):
-            train = splits["train"]
-            labels = [r.row.label for r in train]
-            drawn, left = draw(labels, fraction, np.random.default_rng((seed, stream)))
-            splits["train"], splits[split] = [train[i] for i in left], [train[i] for i in drawn]
-            notes.append(f"{split} is {fraction:.0%} of train, drawn with split seed {seed}")
-    return splits
-
-
-def _check_train(splits: Mapping[Split, list[TokenisedRow]], source: str) -> None:
-    found = {r.row.label for r in splits["train"]}
+def _check_labels(selected: Selected, given: CorpusRows) -> None:
+    """One label cannot be learnt; a column with almost as many values as rows was hardly meant as the label."""
+    found = {selected.numbers.find(r.row.label): r.row.label for r in selected.splits["train"]}
     if len(found) == 1:
-        only = next(iter(found))
-        raise Mistake(f"{source}: all training rows have the label {only!r}; two labels at least are needed.")
+        only = next(iter(found.values()))
+        raise Mistake(
+            f"{given.source}: all training rows have the label {only!r}; two labels at least are needed."
+        )
+    rows, labels = sum(map(len, selected.splits.values())), len(selected.numbers.names)
+    if given.label_column is not None and given.recipe.task != "qa" and labels > max(20, rows // 2):
+        raise Mistake(
+            f"{given.source}: column {given.label_column!r} has {labels} different values in {rows} rows, "
+            "so it is hardly the label; say which is with --label-column."
+        )
 
 
-def _example(r: TokenisedRow, numbers: Mapping[str, int]) -> Example:
-    row = r.row
+def _example(r: RowWords, numbers: LabelNumbers) -> Example:
+    row, passage = r.row, r.words()
+    candidates = None if row.candidates is None else {numbers.find(c) for c in row.candidates}
     return Example(
         id=row.id,
-        passage=r.passage,
-        label=numbers[row.label],
+        passage=passage,
+        label=numbers.find(row.label),
         query=r.query,
-        evidence=None if row.evidence is None else positions(r.passage.offsets, row.evidence),
-        candidates=None if row.candidates is None else tuple(sorted({numbers[c] for c in row.candidates})),
+        evidence=None if row.evidence is None else positions(passage.offsets, row.evidence),
+        candidates=None if candidates is None else tuple(sorted(c for c in candidates if c is not None)),
     )
 
 

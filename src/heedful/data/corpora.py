@@ -1,4 +1,4 @@
-"""`load`: from a name, a path or hf:ID to a `Corpus`."""
+"""`load`: from a name, a path or hf:ID to a `Corpus`; `load_split`: to a few examples of one of its splits."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from pathlib import Path
 
 from heedful.config import DataOptions
 from heedful.data import locate
-from heedful.data.assemble import assemble
-from heedful.data.generated import generated
-from heedful.data.huggingface import load_hf
+from heedful.data.assemble import CorpusRows, LimitedSplit, assemble, assemble_split
+from heedful.data.huggingface import open_hf
 from heedful.data.locate import Location
 from heedful.data.readers import ORIGINALS, Ledger
 from heedful.data.readers.lines import json_lines
@@ -18,11 +17,12 @@ from heedful.data.readers.simple import read_simple, split_files
 from heedful.data.readers.tables import file_format
 from heedful.data.recipe import Recipe
 from heedful.data.registry import CORPORA, OTHERS, Entry
-from heedful.data.user_files import load_folder, load_table
+from heedful.data.splits import files_for_split
+from heedful.data.user_files import open_folder, open_table
 from heedful.errors import Mistake, one_of
-from heedful.records import Corpus, TaskType
+from heedful.records import SPLITS, Corpus, Split, TaskType
 
-__all__ = ["CORPORA", "load"]
+__all__ = ["CORPORA", "LimitedSplit", "load", "load_split"]
 
 FOR_FILES = {
     "text_column",
@@ -53,28 +53,68 @@ def load(
     `seed` is the split seed: it draws splits and generates built-in corpora. It belongs to the corpus,
     not to a training run: keep it the same for models that are to be compared.
     """
+    return assemble(_open(name_or_path, data_dirs, seed, options or DataOptions()), seed)
+
+
+def load_split(
+    name_or_path: str | Path,
+    split: Split,
+    limit: int | None = None,
+    *,
+    data_dirs: Sequence[Path] = (),
+    seed: int = 0,
+    options: DataOptions | None = None,
+) -> LimitedSplit:
+    """`limit` examples of a split at evenly spread places: those that `load` has there, bit for bit, sooner.
+
+    Only they are tokenised; and what else must be known:
+    - filtered by length: texts for which the number of pieces between white space leaves a doubt;
+    - labels that may be any word of the training texts (bAbI): all training texts;
+    - labels that are not listed: nothing is tokenised, but the training rows are read. A run has its labels:
+      put them into `options`, and they are not.
+    Files of other splits are not read where the split has its own, so what is wrong in them is not told.
+    """
+    if split not in SPLITS:
+        raise one_of("split", split, list(SPLITS))
+    if limit is not None and limit < 1:
+        raise Mistake(f"at least one text is needed, not {limit}.")
     options = options or DataOptions()
+    found = assemble_split(_open(name_or_path, data_dirs, seed, options, split), split, limit, seed)
+    if found is None:
+        found = assemble_split(_open(name_or_path, data_dirs, seed, options), split, limit, seed)
+        assert found is not None
+    return found
+
+
+def _open(
+    name_or_path: str | Path,
+    data_dirs: Sequence[Path],
+    seed: int,
+    options: DataOptions,
+    part: Split | None = None,
+) -> CorpusRows:
+    """The rows of a corpus, or those that its split `part` depends on."""
     name = str(name_or_path)
     if name.startswith("hf:"):
-        return load_hf(name.removeprefix("hf:"), options, seed)
+        return open_hf(name.removeprefix("hf:"), options)
     if name in CORPORA:
         _refuse_file_options(name, options)
-        return _known(name, CORPORA[name], data_dirs, seed, options)
-    path = Path(name).expanduser()
-    if path.is_file() or file_format(path) is not None:
-        return load_table(path, options, seed)
+        return _open_known(name, CORPORA[name], data_dirs, seed, options, part)
+    path = locate.expand(name)
+    if locate.is_file(path) or file_format(path) is not None:
+        return open_table(path, options, part)
     folders = locate.data_dirs(data_dirs)
-    if path.is_dir():
+    if name and locate.is_dir(path):
         if split_files(path) and not _file_options(options):
-            return _other(path.name, Location(path, "simple"), options, seed)
-        return load_folder(path, options, seed)
-    found = locate.find(name, folders)
+            return _open_other(path.resolve().name, Location(path, "simple"), options, part)
+        return open_folder(path, options, part)
+    found = locate.find(name, folders) if name else None
     if found is not None:
         _refuse_file_options(name, options)
-        return _other(name, found, options, seed)
+        return _open_other(name, found, options, part)
     if "/" in name:
         raise Mistake(f"there is no file or folder {name}.")
-    if any((folder / name / "vectors.npz").exists() for folder in folders):
+    if any(locate.is_file(folder / name / "vectors.npz") for folder in folders):
         raise Mistake(f"{name} holds word vectors, not texts: use it with --vectors {name}.")
     raise one_of("corpus", name, sorted({*CORPORA, *locate.others(folders)}))
 
@@ -91,28 +131,44 @@ def _refuse_file_options(name: str, options: DataOptions) -> None:
         raise Mistake(f"--{option} is for one's own files; {name} is a corpus whose form is known.")
 
 
-def _adapted(recipe: Recipe, options: DataOptions) -> Recipe:
+def _adapt(recipe: Recipe, options: DataOptions) -> Recipe:
     recipe = replace(recipe, tokenizer=options.tokenizer or recipe.tokenizer)
     return replace(recipe, labels=options.labels) if options.labels else recipe
 
 
-def _known(name: str, entry: Entry, data_dirs: Sequence[Path], seed: int, options: DataOptions) -> Corpus:
-    found = locate.find(name, locate.data_dirs(data_dirs))
-    recipe = _adapted(entry.recipe, options)
-    if found is None and entry.built_in:
-        return generated(name, recipe, seed)
-    if found is None:
-        looked = ", ".join(str(folder) for folder in locate.data_dirs(data_dirs))
-        raise Mistake(f"{name} was not found in {looked}. To get it: {entry.get}.")
+def _open_known(
+    name: str, entry: Entry, data_dirs: Sequence[Path], seed: int, options: DataOptions, part: Split | None
+) -> CorpusRows:
+    recipe = _adapt(entry.recipe, options)
     ledger = Ledger(options.skip_bad)
-    if found.form == "simple":
-        rows = read_simple(found.folder, ledger, recipe.text_field, recipe.split_field)
-    else:
-        rows = ORIGINALS[name].read(found.folder, ledger)
-    return assemble(name, rows, recipe, ledger, seed=seed, source=str(found.folder), folder=found.folder)
+    found = locate.find(name, locate.data_dirs(data_dirs))
+    if found is not None and found.form == "simple":
+        return _open_simple(name, found.folder, recipe, ledger, part)
+    if found is not None:
+        folder = found.folder
+        if name in ORIGINALS:
+            return CorpusRows(name, ORIGINALS[name].read(folder, ledger), recipe, ledger, str(folder), folder)
+        assert entry.reader is not None
+        return CorpusRows(name, entry.reader(folder, ledger, seed), recipe, ledger, str(folder), folder)
+    if entry.built_in and entry.reader is not None:
+        rows = entry.reader(None, ledger, seed)
+        if not entry.simulates:
+            return CorpusRows(name, rows, recipe, ledger, f"built in, seed {seed}")
+        source = f"built-in simulator of {name}, seed {seed} (the original was not found)"
+        return CorpusRows(f"{name}-simulated", rows, recipe, ledger, source)
+    looked = ", ".join(str(folder) for folder in locate.data_dirs(data_dirs))
+    raise Mistake(f"{name} was not found in {looked}. To get it: {entry.get}.")
 
 
-def _other(name: str, found: Location, options: DataOptions, seed: int) -> Corpus:
+def _open_simple(name: str, folder: Path, recipe: Recipe, ledger: Ledger, part: Split | None) -> CorpusRows:
+    files = split_files(folder)
+    needed = files_for_split(files, recipe, part)
+    rows = read_simple(needed, ledger, recipe.text_field, recipe.split_field)
+    partial = len(needed) < len(files)
+    return CorpusRows(name, rows, recipe, ledger, str(folder), folder, partial=partial)
+
+
+def _open_other(name: str, found: Location, options: DataOptions, part: Split | None) -> CorpusRows:
     """A corpus in the simple form that is known by its folder only: what it is, its first row tells."""
     _, path = split_files(found.folder)[0]
     keys = next((set(row) for _, row in json_lines(path, Ledger(options.skip_bad))), set())
@@ -123,7 +179,6 @@ def _other(name: str, found: Location, options: DataOptions, seed: int) -> Corpu
         )
     task: TaskType = "nli" if "hypothesis" in keys else "qa" if "question" in keys else "classification"
     other = OTHERS.get(name)
-    recipe = _adapted(Recipe(task=task, labels=other.labels if other else None), options)
-    ledger = Ledger(options.skip_bad)
-    rows = read_simple(found.folder, ledger)
-    return assemble(name, rows, recipe, ledger, seed=seed, source=str(found.folder), folder=found.folder)
+    recipe = Recipe(task=task, labels=other.labels, tokenizer=other.tokenizer) if other else Recipe(task=task)
+    recipe = _adapt(recipe, options)
+    return _open_simple(name, found.folder, recipe, Ledger(options.skip_bad), part)

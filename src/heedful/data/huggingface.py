@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from heedful.config import DataOptions
-from heedful.data.assemble import assemble
+from heedful.data.assemble import CorpusRows
 from heedful.data.readers.rows import SPLIT_NAMES, Ledger
 from heedful.data.readers.tables import Table
-from heedful.data.user_files import check_label_column, choose_columns, raw_rows, recipe_for
+from heedful.data.user_files import choose_columns, raw_rows, recipe_for, task_warnings
 from heedful.errors import Mistake
-from heedful.records import Corpus, Split
+from heedful.records import Split
 
 
-def load_hf(spec: str, options: DataOptions, seed: int) -> Corpus:
+def open_hf(spec: str, options: DataOptions) -> CorpusRows:
     """`ID`, `ID:CONFIG`, or the folder of a dataset saved with `save_to_disk`."""
     try:
         import datasets
@@ -48,12 +48,15 @@ def load_hf(spec: str, options: DataOptions, seed: int) -> Corpus:
         recipe = replace(recipe, labels=tuple(names))
     if "test" not in [split for split, _ in sources]:
         sources = [(None if split == "train" else split, table) for split, table in sources]
-    rows_of = (raw_rows(table, columns, split, ledger) for split, table in sources)
-    name = re.sub(r"\W+", "-", Path(spec).name).strip("-")
-    rows = chain.from_iterable(rows_of)
-    corpus = assemble(name, rows, recipe, ledger, seed=seed, source=f"hf:{spec}")
-    check_label_column(corpus, columns.label, f"hf:{spec}")
-    return corpus
+    return CorpusRows(
+        re.sub(r"\W+", "-", Path(spec).name).strip("-") or "hf",
+        chain.from_iterable(raw_rows(table, columns, split, ledger) for split, table in sources),
+        recipe,
+        ledger,
+        f"hf:{spec}",
+        label_column=columns.label,
+        warnings=task_warnings(columns, options),
+    )
 
 
 def _hf_splits(datasets: Any, spec: str) -> Mapping[str, Any]:

@@ -10,6 +10,7 @@ from typing import Literal
 
 from heedful.data.readers import ORIGINALS
 from heedful.data.readers.simple import split_files
+from heedful.data.registry import CORPORA
 from heedful.errors import Mistake
 
 
@@ -41,13 +42,39 @@ def data_dirs(first: Sequence[Path] = ()) -> list[Path]:
     return [*folders, user_folder()]
 
 
+def expand(name: str) -> Path:
+    """With the home folder for ~, where there is one."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:  # ~nobody
+        return Path(name)
+
+
+def is_dir(path: Path) -> bool:
+    """Also where the system would not even look: 300 characters, a NUL."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def find(name: str, folders: Sequence[Path]) -> Location | None:
     """The first place that has the corpus, the simple form before the original in each folder."""
     original = ORIGINALS.get(name)
+    has_reader = name in CORPORA and CORPORA[name].reader is not None and not CORPORA[name].built_in
     for folder in folders:
         own = folder / name
-        if own.is_dir() and split_files(own):
+        if is_dir(own) and split_files(own):
             return Location(own, "simple")
+        if has_reader and is_dir(own):
+            return Location(own, "original")
         if original is not None:
             inside = original.find(own) or original.find(folder, exactly_named=True)
             if inside is not None:

@@ -6,11 +6,16 @@ where the paper is silent (min_df, length limits, epochs, batch sizes).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 
+from heedful.data.planted import Rule
+from heedful.data.readers.generated import read_planted, read_simulated_babi
+from heedful.data.readers.rows import Ledger, Raw
 from heedful.data.recipe import Lengths, Recipe
-from heedful.records import TaskType
+from heedful.records import TaskType, TokenizerName
 from heedful.registry import Registry
 
 
@@ -26,9 +31,17 @@ class Published:
     metric: str
 
 
+# (folder `<data folder>/<name>`, None if the corpus is built in; ledger for rows that are bad; split seed)
+Reader = Callable[[Path | None, Ledger, int], Iterable[Raw]]
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A known corpus. `built_in` corpora can be generated when no data is found."""
+    """A known corpus.
+
+    It is found in the simple form, or as an original distribution that heedful knows, or else read by
+    `reader`: from its folder, or, if it is `built_in`, from nothing.
+    """
 
     title: str
     licence: str
@@ -38,7 +51,9 @@ class Entry:
     published: Published | None = None
     model: Mapping[str, int] = field(default_factory=dict)  # settings that differ from config.ModelConfig
     training: Mapping[str, int] = field(default_factory=dict)  # and from config.TrainingConfig
+    reader: Reader | None = None
     built_in: bool = False
+    simulates: bool = False  # an original that was not found: the corpus is then called <name>-simulated
     restricted: bool = False  # its texts may not be passed on, so runs do not keep them
 
     @property
@@ -51,12 +66,12 @@ BABI_MODEL: Mapping[str, int] = {"embedding_dim": 50, "hidden_dim": 60}
 BABI_TRAINING: Mapping[str, int] = {"epochs": 100, "batch_size": 50}
 # planted: small enough for a demo on two cores.
 PLANTED_MODEL: Mapping[str, int] = {"embedding_dim": 64, "hidden_dim": 64}
-PLANTED_RULES = {
-    "planted": "one deciding word (the same as planted-single)",
-    "planted-single": "one deciding word",
-    "planted-negation": "a word and what negates it",
-    "planted-majority": "the majority of several words",
-    "planted-order": "the order of two words",
+PLANTED_RULES: dict[str, tuple[Rule, str]] = {
+    "planted": ("single", "one deciding word (the same as planted-single)"),
+    "planted-single": ("single", "one deciding word"),
+    "planted-negation": ("negation", "a word and what negates it"),
+    "planted-majority": ("majority", "the majority of several words"),
+    "planted-order": ("order", "the order of two words"),
 }
 SENTIMENT = ("negative", "positive")
 BABI_RECIPE = Recipe(task="qa", labels_from="words", dev_fraction=0.15)
@@ -168,7 +183,9 @@ _KNOWN: dict[str, Entry] = {
         published=Published(40, 8, (10000,), (1000,), 1.0, "accuracy"),
         model=BABI_MODEL,
         training=BABI_TRAINING,
+        reader=partial(read_simulated_babi, task=1),
         built_in=True,
+        simulates=True,
     ),
     "babi2": Entry(
         title="bAbI task 2, two supporting facts",
@@ -178,7 +195,9 @@ _KNOWN: dict[str, Entry] = {
         published=Published(40, 67, (10000,), (1000,), 0.48, "accuracy"),
         model=BABI_MODEL,
         training=BABI_TRAINING,
+        reader=partial(read_simulated_babi, task=2),
         built_in=True,
+        simulates=True,
     ),
     "babi3": Entry(
         title="bAbI task 3, three supporting facts",
@@ -188,7 +207,9 @@ _KNOWN: dict[str, Entry] = {
         published=Published(40, 421, (10000,), (1000,), 0.62, "accuracy"),
         model=BABI_MODEL,
         training=BABI_TRAINING,
+        reader=partial(read_simulated_babi, task=3),
         built_in=True,
+        simulates=True,
     ),
     "snli": Entry(
         title="Stanford Natural Language Inference",
@@ -206,9 +227,10 @@ _KNOWN: dict[str, Entry] = {
             get="built in",
             recipe=Recipe(labels=SENTIMENT),
             model=PLANTED_MODEL,
+            reader=partial(read_planted, rule=rule),
             built_in=True,
         )
-        for name, what in PLANTED_RULES.items()
+        for name, (rule, what) in PLANTED_RULES.items()
     },
 }
 CORPORA: Registry[Entry] = Registry("corpus", "heedful.corpora", _KNOWN)
@@ -221,11 +243,20 @@ class Other:
     title: str
     licence: str
     labels: tuple[str, ...] | None = None
+    tokenizer: TokenizerName = "spacy"
 
 
 NOT_LOADED = "for translation; has no labels to predict"
 NLI = ("neutral", "contradiction", "entailment")
+NEWSGROUPS = (
+    *("alt.atheism", "comp.graphics", "comp.os.ms-windows.misc", "comp.sys.ibm.pc.hardware"),
+    *("comp.sys.mac.hardware", "comp.windows.x", "misc.forsale", "rec.autos", "rec.motorcycles"),
+    *("rec.sport.baseball", "rec.sport.hockey", "sci.crypt", "sci.electronics", "sci.med", "sci.space"),
+    *("soc.religion.christian", "talk.politics.guns", "talk.politics.mideast", "talk.politics.misc"),
+    "talk.religion.misc",
+)
 OTHERS: dict[str, Other] = {
+    "20news_all": Other("20 Newsgroups, all groups, split by date", "none stated", NEWSGROUPS),
     "ade_corpus": Other(
         "PubMed sentences that state a drug's adverse effect, or not", "none stated", ("none", "effect")
     ),
@@ -233,9 +264,17 @@ OTHERS: dict[str, Other] = {
         "subject-verb agreement, nonce sentences", "CC BY-NC 4.0", ("plural", "singular")
     ),
     "agreement_linzen": Other("subject-verb agreement, Wikipedia", "CC BY-NC 4.0", ("plural", "singular")),
+    "amazon5": Other(
+        "Amazon reviews, one to five stars",
+        "none stated (research use)",
+        ("1 star", "2 stars", "3 stars", "4 stars", "5 stars"),
+    ),
     "amazon_reviews": Other("Amazon reviews", "none stated (research use)", SENTIMENT),
     "cad_nli": Other("counterfactually edited SNLI", "Apache-2.0", NLI),
     "eraser_movies": Other("movie reviews with human rationales", "none stated", SENTIMENT),
+    "hatexplain": Other(  # its rationales are of the tokens between blanks
+        "posts with human rationales (offensive)", "MIT", ("normal", "offensive", "hate speech"), "whitespace"
+    ),
     "mr": Other("movie review sentences", "none stated", SENTIMENT),
     "pronoun": Other("sentences with male or female pronouns", "none stated", ("male", "female")),
     "sick": Other("SICK (SemEval-2014)", "CC BY-NC-SA 3.0", NLI),

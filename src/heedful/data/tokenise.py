@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, cast, get_args
 
@@ -202,14 +203,53 @@ class Links:
         return edges[::2], edges[1::2]
 
 
-def _blank_english() -> SpacyTokenizer:
-    """`spacy.blank("en").tokenizer`, without the shapes, flags and norms of words that we do not read."""
+class MostWords:
+    """How many words spaCy can make of a text at most: runs of letters, each other sign, and special cases.
+
+    No rule of its English cuts within a run of letters but a special case that is nothing but letters.
+    """
+
+    def __init__(self) -> None:
+        cases = _english().rules
+        self._more = {
+            case: len(words) - 1 for case, words in cases.items() if case.isalpha() and len(words) > 1
+        }
+        assert all(case.isascii() for case in self._more)
+        self._letter = np.array([chr(code).isalpha() for code in range(TABLE)])
+        self._space = np.array([chr(code).isspace() for code in range(TABLE)])
+
+    def __call__(self, text: str) -> int:
+        codes = np.minimum(_codes(text), TABLE - 1)
+        letter = self._letter[codes]
+        runs = int(letter[:1].sum()) + int((letter[1:] & ~letter[:-1]).sum())
+        signs = len(codes) - int((letter | self._space[codes]).sum())
+        more = self._more
+        return runs + signs + sum([more[run] for run in re.findall(r"[A-Za-z]+", text) if run in more])
+
+
+@cache
+def most_words() -> MostWords:
+    """One is enough: it remembers nothing of the texts."""
+    return MostWords()
+
+
+@cache
+def _english() -> SpacyTokenizer:
+    """`spacy.blank("en").tokenizer`, for its rules; it is never asked to split, so it does not grow."""
     import spacy
     from spacy.tokenizer import Tokenizer as SpacyTokenizer
-    from spacy.vocab import Vocab
 
     full = spacy.blank("en").tokenizer
     assert isinstance(full, SpacyTokenizer)
+    return full
+
+
+def _blank_english() -> SpacyTokenizer:
+    """The same, without the shapes, flags and norms of words that we do not read."""
+    from spacy.tokenizer import Tokenizer as SpacyTokenizer
+    from spacy.vocab import Vocab
+
+    full = _english()
     return SpacyTokenizer(
         Vocab(),
         rules=full.rules,

@@ -20,12 +20,14 @@ from pathlib import Path
 from typing import Any
 
 from heedful.config import DataOptions
-from heedful.data.assemble import assemble
+from heedful.data.assemble import CorpusRows
+from heedful.data.labels import label_name
 from heedful.data.readers.rows import SPLIT_NAMES, Ledger, Raw, Spans, word_spans
 from heedful.data.readers.tables import FORMATS, Table, file_format, read_table
 from heedful.data.recipe import Recipe
+from heedful.data.splits import files_for_split
 from heedful.errors import Mistake
-from heedful.records import Corpus, Split, TaskType
+from heedful.records import Split, TaskType
 
 TEXT_NAMES = (
     *("text", "sentence", "review", "content", "document", "body", "comment", "tweet", "message"),
@@ -35,7 +37,7 @@ LABEL_NAMES = (
     *("label", "labels", "class", "category", "sentiment", "target", "gold", "gold_label"),
     *("answer", "rating", "polarity", "y"),
 )
-QUERY_NAMES = ("hypothesis", "question", "query")
+QUERY_NAMES = ("hypothesis", "question")
 SPLIT_COLUMNS = ("split", "exp_split")
 
 
@@ -48,7 +50,7 @@ class Columns:
     split: str | None
 
 
-def load_table(path: Path, options: DataOptions, seed: int) -> Corpus:
+def open_table(path: Path, options: DataOptions, part: Split | None = None) -> CorpusRows:
     """One file with all rows, or with the training rows where dev and test have files of their own."""
     files: list[tuple[Split | None, Path]] = [(options.only, path)]
     if options.dev_file or options.test_file:
@@ -57,13 +59,17 @@ def load_table(path: Path, options: DataOptions, seed: int) -> Corpus:
         files += [("test", options.test_file)] if options.test_file else []
         if options.test_file is None:
             files[0] = (None, path)  # test is drawn from what is not dev
-    return _load_files(_stem(path), files, options, seed, source=str(path), folder=path.parent)
+    return _open_files(_stem(path), files, options, part, source=str(path), folder=path.parent)
 
 
-def load_folder(folder: Path, options: DataOptions, seed: int) -> Corpus:
+def open_folder(folder: Path, options: DataOptions, part: Split | None = None) -> CorpusRows:
     """A folder with train.csv, dev.csv (or val, valid, validation) and test.csv, or any of our formats."""
     files: list[tuple[Split | None, Path]] = []
-    for path in sorted(folder.iterdir()):
+    try:
+        paths = sorted(folder.iterdir())
+    except OSError as error:
+        raise Mistake(f"{folder} cannot be read: {error.strerror}.") from None
+    for path in paths:
         split = SPLIT_NAMES.get(_stem(path).lower())
         if split is not None and file_format(path) is not None:
             files.append((split, path))
@@ -74,39 +80,37 @@ def load_folder(folder: Path, options: DataOptions, seed: int) -> Corpus:
         raise Mistake(f"{folder} has more than one file for the split of {twice[0]}; name the file to read.")
     if "test" not in [split for split, _ in files]:
         files = [(None if split == "train" else split, path) for split, path in files]
-    return _load_files(folder.resolve().name, files, options, seed, source=str(folder), folder=folder)
+    return _open_files(folder.resolve().name, files, options, part, source=str(folder), folder=folder)
 
 
-def _load_files(
+def _open_files(
     name: str,
     files: Iterable[tuple[Split | None, Path]],
     options: DataOptions,
-    seed: int,
+    part: Split | None,
     source: str,
     folder: Path,
-) -> Corpus:
+) -> CorpusRows:
     ledger = Ledger(options.skip_bad)
     wanted = [column for column in (options.text_column, options.label_column) if column]
     tables = [(s, read_table(p, ledger, options.delimiter, options.header, wanted)) for s, p in files]
     first = tables[0][1]
     if not first.columns:
         raise Mistake(f"{first.path}: there are no rows.")
-    chosen = choose_columns(first, options)
-    rows = chain.from_iterable(raw_rows(table, chosen, split, ledger) for split, table in tables)
-    recipe = recipe_for(chosen, options)
-    corpus = assemble(name, rows, recipe, ledger, seed=seed, source=source, folder=folder)
-    check_label_column(corpus, chosen.label, source)
-    return corpus
-
-
-def check_label_column(corpus: Corpus, column: str, source: str) -> None:
-    """A column with almost as many values as rows was hardly meant as the label."""
-    rows = sum(len(examples) for examples in corpus.splits.values())
-    if corpus.task != "qa" and len(corpus.labels) > max(20, rows // 2):
-        raise Mistake(
-            f"{source}: column {column!r} has {len(corpus.labels)} different values in {rows} rows, "
-            "so it is hardly the label; say which is with --label-column."
-        )
+    columns = choose_columns(first, options)
+    recipe = recipe_for(columns, options)
+    needed = tables if columns.split is not None else files_for_split(tables, recipe, part)
+    return CorpusRows(
+        name,
+        chain.from_iterable(raw_rows(table, columns, split, ledger) for split, table in needed),
+        recipe,
+        ledger,
+        source,
+        folder,
+        label_column=columns.label,
+        warnings=task_warnings(columns, options),
+        partial=len(needed) < len(tables),
+    )
 
 
 def _stem(path: Path) -> str:
@@ -127,24 +131,37 @@ def recipe_for(columns: Columns, options: DataOptions) -> Recipe:
     )
 
 
+def task_warnings(columns: Columns, options: DataOptions) -> tuple[str, ...]:
+    """A column's name alone has made it another task than classification."""
+    if columns.query is None or options.query_column is not None or options.task is not None:
+        return ()
+    task = recipe_for(columns, options).task
+    what = "question answering" if task == "qa" else "NLI"
+    return (
+        f"the column {columns.query!r} makes this {what}; if the texts are to be classified without it, "
+        "say so with --set task=classification",
+    )
+
+
 def choose_columns(table: Table, options: DataOptions) -> Columns:
     text = _column(table, options.text_column, "text", TEXT_NAMES)
     label = _column(table, options.label_column, "label", LABEL_NAMES, taken=text)
     lower = {name.lower(): name for name in table.columns}
-    query = options.query_column or next((lower[n] for n in QUERY_NAMES[:2] if n in lower), None)
-    if query in (text, label) and options.query_column is None:
-        query = None
+    query = options.query_column
+    if query is None and options.task != "classification":
+        query = next((lower[n] for n in QUERY_NAMES if n in lower and lower[n] not in (text, label)), None)
     split = options.split_column or next((lower[n] for n in SPLIT_COLUMNS if n in lower), None)
     for name, what in ((query, "query"), (options.evidence_column, "evidence"), (split, "split")):
         if name is not None and name not in table.columns:
             raise Mistake(_no_column(table, name, what))
+    for name in (text, label, query, options.evidence_column, split):
+        if name is not None and table.columns.count(name) > 1:
+            raise Mistake(f"{table.path} has more than one column {name!r}; give them different names.")
     return Columns(text, label, query, options.evidence_column, None if options.only else split)
 
 
 def _column(table: Table, asked: str | None, what: str, usual: tuple[str, ...], taken: str = "") -> str:
     if asked is not None:
-        if table.columns.count(asked) > 1:
-            raise Mistake(f"{table.path} has more than one column {asked!r}; give them different names.")
         if asked in table.columns:
             return asked
         raise Mistake(_no_column(table, asked, what))
@@ -168,35 +185,34 @@ def raw_rows(table: Table, columns: Columns, given: Split | None, ledger: Ledger
         if missing:
             ledger.bad(table.path, line, f"there is no value in column {missing[0]!r}")
             continue
-        split, text = given, row[columns.text]
+        split = given
         if columns.split is not None:
-            said = str(row.get(columns.split, "")).strip().lower()
-            if said not in SPLIT_NAMES:
-                ledger.bad(table.path, line, f"the split {said!r} is not train, dev or test")
+            name = str(row.get(columns.split, "")).strip().lower()
+            if name not in SPLIT_NAMES:
+                ledger.bad(table.path, line, f"the split {name[:40]!r} is not train, dev or test")
                 continue
-            split = SPLIT_NAMES[said]
-        if not isinstance(text, str):
-            ledger.bad(table.path, line, f"the text is not a string but {type(text).__name__}")
-            continue
-        evidence: Spans | None = None
-        if columns.evidence is not None:
+            split = SPLIT_NAMES[name]
+        text, query = row[columns.text], None if columns.query is None else row[columns.query]
+        for what, value in (("text", text), ("question or hypothesis", query)):
+            if not isinstance(value, str) and not (value is None and what != "text"):
+                ledger.bad(table.path, line, f"the {what} is not a string but {type(value).__name__}")
+                break
+        else:
             try:
-                evidence = evidence_spans(row.get(columns.evidence), text)
-            except (ValueError, TypeError, IndexError):
-                ledger.bad(table.path, line, f"the evidence in column {columns.evidence!r} cannot be read")
+                label = label_name(row[columns.label])
+            except ValueError as error:
+                ledger.bad(table.path, line, str(error))
                 continue
-        query = None if columns.query is None else str(row[columns.query])
-        label = label_name(row[columns.label])
-        yield Raw(f"{table.path.name}:{line}", text, label, split, query, evidence)
-
-
-def label_name(value: Any) -> str:
-    """1, 1.0, True and " spam " are called "1", "1", "true" and "spam"."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return "" if value != value else str(value).strip()  # NaN is no label
+            evidence: Spans | None = None
+            if columns.evidence is not None:
+                try:
+                    evidence = evidence_spans(row.get(columns.evidence), text)
+                except (ValueError, TypeError, IndexError, OverflowError, RecursionError):
+                    ledger.bad(
+                        table.path, line, f"the evidence in column {columns.evidence!r} cannot be read"
+                    )
+                    continue
+            yield Raw(f"{table.path.name}:{line}", text, label, split, query, evidence)
 
 
 def evidence_spans(value: Any, text: str) -> Spans | None:
@@ -214,6 +230,8 @@ def evidence_spans(value: Any, text: str) -> Spans | None:
             spans += [match.span() for match in re.finditer(re.escape(item), text)]
         elif isinstance(item, int):
             words = words or word_spans(text)
+            if item < 0:
+                raise ValueError("words are counted from 0")
             spans.append(words[item])
         else:
             start, end = item
@@ -221,3 +239,16 @@ def evidence_spans(value: Any, text: str) -> Spans | None:
                 raise ValueError("evidence is outside of the text")
             spans.append((int(start), int(end)))
     return tuple(spans)
+
+
+def has_label_column(table: Table, options: DataOptions) -> bool:
+    """Whether a column is, or could be meant as, the label."""
+    return options.label_column is not None or any(name.lower() in LABEL_NAMES for name in table.columns)
+
+
+def text_columns(table: Table, options: DataOptions) -> tuple[str, str | None]:
+    """The columns of the text and of its query, of a file without labels."""
+    text = _column(table, options.text_column, "text", TEXT_NAMES)
+    if options.query_column is not None and options.query_column not in table.columns:
+        raise Mistake(_no_column(table, options.query_column, "query"))
+    return text, options.query_column

@@ -6,11 +6,11 @@ from typing import Literal
 
 from heedful.config import RunConfig
 from heedful.engine.plan import Plan, plan
+from heedful.engine.processors import cores as usable_cores
 from heedful.engine.progress import Progress
 from heedful.engine.schedule import Report, Schedule
 from heedful.engine.status import plan_status
 from heedful.engine.task_display import TaskDisplay
-from heedful.engine.threads import cores as usable_cores
 from heedful.engine.workspace import Workspace
 from heedful.errors import Mistake
 from heedful.store.files import clean
@@ -73,12 +73,12 @@ def work(
 
 def train_one(config: RunConfig, workspace: Workspace, progress: Progress) -> Run:
     """Train one configuration in this process, or take the run that is there."""
-    planned = plan([config], (), workspace.data_dirs)
-    (task,) = planned.of("train")
+    planned = plan([config], (), workspace.data_dirs, hash_file=workspace.hash_file)
+    *_, task = planned.of("train")  # after those that its objective needs
     report = carry_out(planned, workspace, progress, "here", strict=True)
-    if report.kept:
+    if task in report.kept:
         progress.say(f"{task.run} is there already")
-    return Run(workspace.runs / task.run)
+    return workspace.run(task.run)
 
 
 def run_here(schedule: Schedule, workspace: Workspace, progress: Progress, strict: bool) -> None:
@@ -97,7 +97,7 @@ def run_here(schedule: Schedule, workspace: Workspace, progress: Progress, stric
 
 def look_around(planned: Plan, workspace: Workspace, progress: Progress) -> list[str]:
     """The keys of what is finished. Damage is named."""
-    found = plan_status(planned, workspace.runs)
+    found = plan_status(planned, workspace)
     for state in found.values():
         if state.state == "damaged":
             progress.say(f"{state.note}; it is made again")
@@ -109,7 +109,7 @@ def publish(report: Report, workspace: Workspace) -> None:
     for task in (*report.kept, *report.done):
         if task.kind == "summarise":
             assert task.ask is not None
-            Run(workspace.runs / task.run).results.publish(task.ask.experiment, task.needs[0], task.key)
+            workspace.run(task.run).results.publish(task.ask.experiment, task.needs[0], task.key)
 
 
 def tidy(planned: Plan, workspace: Workspace, progress: Progress) -> None:
@@ -117,7 +117,7 @@ def tidy(planned: Plan, workspace: Workspace, progress: Progress) -> None:
     runs = {workspace.runs / task.run for task in planned.tasks.values()}
     folders = [
         workspace.runs,
-        *(path / part for path in runs for part in ("", "results", "results/kept", "texts")),
+        *(path / part for path in runs for part in ("", "results", "results/kept", "texts", "explainers")),
     ]
     removed = [path for folder in folders for path in clean(folder)]
     if removed:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import shlex
+from pathlib import Path
 from typing import Any
 
 from heedful import experiments
-from heedful.config import RunConfig
+from heedful.config import DataOptions, RunConfig, TrialConfig
 from heedful.engine.configure import configure
 from heedful.engine.task import Task
 from heedful.engine.workspace import Workspace
@@ -15,8 +16,10 @@ from heedful.engine.workspace import Workspace
 
 def command(task: Task, workspace: Workspace) -> str:
     """What to type to do this task again, and see its error as it happens."""
-    words = train_words(task.config) if task.kind == "train" else run_words(task, workspace)
-    words += ["--runs", str(workspace.runs)] if task.kind == "train" else []
+    if isinstance(task.config, RunConfig) and task.kind == "train":
+        words = [*train_words(task.config), "--runs", str(workspace.runs)]
+    else:
+        words = run_words(task, workspace)
     for folder in workspace.data_dirs:
         words += ["--data-dir", str(folder)]
     return shlex.join(words)
@@ -57,9 +60,24 @@ def plain(value: Any) -> str:
 
 
 def run_words(task: Task, workspace: Workspace) -> list[str]:
-    assert task.ask is not None
-    words = ["heedful", "run", task.ask.experiment, "--model", str(workspace.runs / task.run)]
-    words += ["--split", task.ask.split] if task.ask.split != "test" else []
-    words += ["--limit", str(task.ask.limit)] if task.ask.limit is not None else []
-    default = experiments.find(task.ask.experiment).config().model_dump(mode="json")
-    return words + settings(task.ask.options, default)
+    """`heedful run` of one question; of a folder that was to be opened for one, the question is left open."""
+    config, ask = task.config, task.ask
+    words = ["heedful", "run", *([ask.experiment] if ask else [])]
+    if isinstance(config, TrialConfig):
+        words += trial_words(config, workspace.runs)
+    else:
+        words += ["--model", str(workspace.runs / task.run)]
+    if ask is None:
+        return words
+    words += ["--split", ask.split] if ask.split != "test" else []
+    words += ["--limit", str(ask.limit)] if ask.limit is not None else []
+    default = experiments.find(ask.experiment).config().model_dump(mode="json")
+    return words + settings(ask.options, default)
+
+
+def trial_words(config: TrialConfig, runs: Path) -> list[str]:
+    """The model and the data of a trial, as they are typed."""
+    beside = runs / config.source.place
+    words = ["--model", str(beside if beside.exists() else config.source.place), "--data", config.dataset]
+    given, usual = (options.model_dump(mode="json") for options in (config.data, DataOptions()))
+    return words + settings(given, usual)

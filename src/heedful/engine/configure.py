@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from heedful.config import RunConfig
+from heedful.config import CROSS_ENTROPY, Config, DataOptions, ModelConfig, RunConfig, TrainingConfig
 from heedful.data.registry import CORPORA
+from heedful.errors import Mistake, one_of
 
 
 def configure(
@@ -17,7 +19,7 @@ def configure(
     vectors: str | None = None,
     seed: int = 0,
 ) -> RunConfig:
-    """None means: not said."""
+    """None means: not said. The objective's own settings are completed with its defaults."""
     entry = CORPORA.get(dataset)
     values = {
         "dataset": dataset,
@@ -27,7 +29,40 @@ def configure(
         "vectors": vectors,
         "seed": seed,
     }
-    return RunConfig.parse(values, f"training on {dataset}")
+    config = RunConfig.parse(values, f"training on {dataset}")
+    return (
+        complete_objective(config) if config.training.objective != CROSS_ENTROPY else plain_objective(config)
+    )
+
+
+def complete_objective(config: RunConfig) -> RunConfig:
+    """With every setting of its objective, defaults included: they decide the weights, so they decide the key."""
+    from heedful.models.objectives import parse_options
+
+    options = parse_options(config.training).model_dump(mode="json")
+    training = config.training.model_copy(update={"objective_options": options})
+    return config.model_copy(update={"training": training})
+
+
+def plain_objective(config: RunConfig) -> RunConfig:
+    if config.training.objective_options:
+        given = next(iter(config.training.objective_options))
+        raise Mistake(
+            f"objective_options: {CROSS_ENTROPY} has no setting {given!r}; name the objective that has it."
+        )
+    return config
+
+
+def sort_settings(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Settings by their names, each with the part of the configuration that it belongs to."""
+    parts: dict[str, type[Config]] = {"data": DataOptions, "model": ModelConfig, "training": TrainingConfig}
+    sorted_out: dict[str, dict[str, Any]] = {part: {} for part in parts}
+    for name, value in settings.items():
+        homes = [part for part, fields in parts.items() if name in fields.model_fields]
+        if not homes:
+            raise one_of("setting", name, sorted(n for fields in parts.values() for n in fields.model_fields))
+        sorted_out[homes[0]][name] = value
+    return sorted_out
 
 
 def drop_unset(values: dict[str, Any] | None) -> dict[str, Any]:

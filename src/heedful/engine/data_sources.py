@@ -1,23 +1,30 @@
-"""What a corpus is made of, known without reading it: a hash of its files' bytes, or of what generates it.
+"""What a corpus is made of and how large it is, known without reading it; and the one place that reads it.
 
-Planning needs to know whether data have changed, for thousands of tasks, in seconds. Loading and tokenising
-would tell, too, in minutes.
+Planning needs to know whether data have changed, for thousands of tasks, in seconds: a hash of the files' bytes, or of
+what generates them, tells. Loading and tokenising would tell, too, in minutes.
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from heedful.config import DataOptions
+from heedful.config import DataOptions, RunConfig
 from heedful.data import corpora, locate
 from heedful.data.fingerprint import fingerprint
 from heedful.data.readers.simple import split_files
 from heedful.data.readers.tables import file_format
+from heedful.data.recipe import Recipe
 from heedful.data.registry import CORPORA
 from heedful.data.vectors import locate_vectors
+from heedful.errors import Mistake
+from heedful.records import SPLITS, Corpus, Example, Split, TaskType
+from heedful.store.checks import HashFile, sha256
+from heedful.store.run import Run
 
 DATA_VERSION = "1"  # changes when the same files would be read as other examples
 GENERATED_BYTES = 500_000  # what a generated corpus counts for where sizes are compared
@@ -33,19 +40,24 @@ class DataSource:
 
 
 def source_fingerprint(
-    dataset: str, options: DataOptions | None = None, data_dirs: Sequence[Path] = ()
+    dataset: str,
+    options: DataOptions | None = None,
+    data_dirs: Sequence[Path] = (),
+    hash_file: HashFile = sha256,
 ) -> str:
-    return find_source(dataset, options or DataOptions(), data_dirs).fingerprint
+    return find_data(dataset, options or DataOptions(), data_dirs, hash_file).fingerprint
 
 
-def find_source(dataset: str, options: DataOptions, data_dirs: Sequence[Path] = ()) -> DataSource:
+def find_data(
+    dataset: str, options: DataOptions, data_dirs: Sequence[Path] = (), hash_file: HashFile = sha256
+) -> DataSource:
     """Where `corpora.load` would read `dataset` from, and the hash of it; its own mistakes where it is nowhere."""
     entry = CORPORA.get(dataset)
     found = None if _is_path(dataset) else locate.find(dataset, locate.data_dirs(data_dirs))
     if found is not None and found.form == "simple":
-        return _of_files([path for _, path in split_files(found.folder)], str(found.folder))
+        return _of_files([path for _, path in split_files(found.folder)], str(found.folder), hash_file)
     if found is not None:
-        return _of_files(_all_files(found.folder), str(found.folder))
+        return _of_files(_all_files(found.folder), str(found.folder), hash_file)
     if entry is not None and entry.built_in:
         digest = hashlib.sha256(f"generated {dataset} {DATA_VERSION}".encode())
         return DataSource(digest.hexdigest(), GENERATED_BYTES, "built in")
@@ -54,16 +66,45 @@ def find_source(dataset: str, options: DataOptions, data_dirs: Sequence[Path] = 
         others = [
             other for other in (options.dev_file, options.test_file) if other is not None and other.exists()
         ]
-        return _of_files([*([path] if path.is_file() else _all_files(path)), *others], str(path))
+        return _of_files([*([path] if path.is_file() else _all_files(path)), *others], str(path), hash_file)
     corpus = corpora.load(dataset, data_dirs=data_dirs, options=options)  # hf:ID, or says what is wrong
     size = sum(len(example.passage.text) for examples in corpus.splits.values() for example in examples)
     return DataSource(fingerprint(corpus), size, corpus.source)
 
 
-def vectors_fingerprint(vectors: str, data_dirs: Sequence[Path] = ()) -> str:
+@dataclass(frozen=True, slots=True)
+class SplitTexts:
+    """Some texts of a split by their places in it, and what is known of all of them."""
+
+    size: int  # of the split
+    examples: Mapping[int, Example]
+    labels: tuple[str, ...]
+    task: TaskType
+    source: str  # where they came from, in words
+
+
+def load_corpus(dataset: str, options: DataOptions, data_dirs: Sequence[Path] = ()) -> Corpus:
+    return corpora.load(dataset, data_dirs=data_dirs, options=options)
+
+
+def read_split(
+    dataset: str,
+    options: DataOptions,
+    split: Split,
+    limit: int | None,
+    data_dirs: Sequence[Path] = (),
+) -> SplitTexts:
+    """`limit` texts of a split, evenly spread (corpora are often sorted by label); None: all."""
+    found = corpora.load_split(dataset, split, limit, data_dirs=data_dirs, options=options)
+    examples = dict(zip(found.places, found.examples, strict=True))
+    return SplitTexts(found.size, examples, found.labels, found.task, found.source)
+
+
+def vectors_fingerprint(vectors: str, data_dirs: Sequence[Path] = (), hash_file: HashFile = sha256) -> str:
     """Of the file or folder of word vectors that is meant."""
     place = locate_vectors(vectors, locate.data_dirs(data_dirs))
-    return _of_files([place] if place.is_file() else _all_files(place), str(place)).fingerprint
+    files = [place] if place.is_file() else _all_files(place)
+    return _of_files(files, str(place), hash_file).fingerprint
 
 
 def _is_path(dataset: str) -> bool:
@@ -78,13 +119,77 @@ def _all_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
 
 
-def _of_files(paths: Iterable[Path], place: str) -> DataSource:
+def _of_files(paths: Iterable[Path], place: str, hash_file: HashFile) -> DataSource:
     """Names and bytes, in order. The folder's own name does not count: data may be moved."""
     digest = hashlib.sha256(f"files {DATA_VERSION}".encode())
     size = 0
     for path in paths:
-        with path.open("rb") as file:
-            inner = hashlib.file_digest(file, "sha256").hexdigest()
-        digest.update(f"\x1e{path.name}\x1f{inner}".encode())
+        digest.update(f"\x1e{path.name}\x1f{hash_file(path)}".encode())
         size += path.stat().st_size
     return DataSource(digest.hexdigest(), size, place)
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Texts and words of one split."""
+
+    texts: int
+    words: int
+
+    @property
+    def length(self) -> float:
+        return self.words / max(1, self.texts)
+
+
+Sizes = Mapping[Split, Size]
+
+
+def sizes(config: RunConfig, data_dirs: Sequence[Path], known: Run | None = None) -> Sizes:
+    """From a run on the same data, else from a quick look at the files, else by loading the corpus."""
+    if known is not None and "words" in known.info["data"]:
+        data = known.info["data"]
+        return {split: Size(data["examples"].get(split, 0), data["words"].get(split, 0)) for split in SPLITS}
+    found = (
+        None if config.dataset not in CORPORA else locate.find(config.dataset, locate.data_dirs(data_dirs))
+    )
+    if found is not None and found.form == "simple":
+        return _quick(found.folder, CORPORA[config.dataset].recipe)
+    corpus = corpora.load(config.dataset, data_dirs=data_dirs, options=config.data)
+    words = {split: sum(len(e.passage) + len(e.query or ()) for e in corpus[split]) for split in SPLITS}
+    return {split: Size(len(corpus[split]), words[split]) for split in SPLITS}
+
+
+def published_sizes(dataset: str) -> Sizes:
+    """As Table 1 of Jain & Wallace 2019 says; dev is drawn from train."""
+    entry = CORPORA.get(dataset)
+    if entry is None or entry.published is None:
+        raise Mistake(f"nothing is published about the size of {dataset}.")
+    row, fraction = entry.published, entry.recipe.dev_fraction
+    train, test = sum(row.train), sum(row.test)
+    dev = round(fraction * train)
+    texts: dict[Split, int] = {"train": train - dev, "dev": dev, "test": test}
+    return {split: Size(n, n * row.mean_length) for split, n in texts.items()}
+
+
+def _quick(folder: Path, recipe: Recipe) -> Sizes:
+    """Rows and blanks of the simple form. Punctuation is not split off, no text is too long: about right."""
+    found: dict[Split, Size] = dict.fromkeys(SPLITS, Size(0, 0))
+    for split, path in split_files(folder):
+        texts = words = 0
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            for line in file:
+                row = json.loads(line)
+                query = row.get("hypothesis", row.get("question")) or ""
+                texts, words = texts + 1, words + (row["text"] + " " + query).count(" ") + 1
+        found[split or "train"] = Size(texts, words)
+    found["test"] = _part(found["test"], recipe.test_sample)
+    if not found["test"].texts:
+        found["test"] = _part(found["train"], recipe.test_fraction)
+    if not found["dev"].texts:
+        found["dev"] = _part(found["train"], recipe.dev_fraction)
+        found["train"] = _part(found["train"], 1 - recipe.dev_fraction)
+    return found
+
+
+def _part(size: Size, fraction: float) -> Size:
+    return Size(round(size.texts * fraction), round(size.words * fraction))

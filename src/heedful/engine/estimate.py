@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from heedful.config import RunConfig
+from heedful.engine.data_sources import Sizes, published_sizes, sizes
+from heedful.engine.kinds import TASK_KINDS, run_config
 from heedful.engine.plan import Plan, kinds_of
-from heedful.engine.sizes import Size, Sizes, published_sizes, sizes
+from heedful.engine.processors import cores as usable_cores
 from heedful.engine.status import plan_status
 from heedful.engine.task import Ask, Task
-from heedful.engine.threads import cores as usable_cores
 from heedful.engine.throughput import Throughput
 from heedful.engine.workspace import Workspace
-from heedful.records import Split
 from heedful.store.run import Run, runs_in
 
 PROCESS = 450e6  # bytes of a worker that has loaded its libraries
@@ -23,11 +22,6 @@ WORD = 65.0  # bytes of a word of a corpus in memory: its form, its place in the
 STATE = (
     18 * 4.0
 )  # bytes of a word of a step for each number of its state (`bench_memory`: the BiLSTM takes most)
-FORWARDS: Mapping[str, tuple[float, float]] = {  # of an experiment: by text, by word
-    "correlation": (3, 1),  # the prediction, a gradient (forward and backward), and each word left out
-    "permutation": (1, 0),
-    "adversarial": (1, 0),
-}
 
 
 @dataclass(frozen=True)
@@ -89,10 +83,10 @@ def estimate(
     existing = (
         []
         if published or not workspace.runs.is_dir()
-        else [run for run in runs_in(workspace.runs) if run.finished]
+        else [run for run in runs_in(workspace.runs) if run.finished and run.trial is None]
     )
     throughput = Throughput(existing)
-    found = {} if published else plan_status(plan, workspace.runs)
+    found = {} if published else plan_status(plan, workspace)
     left = [task for key, task in plan.tasks.items() if published or found[key].state != "finished"]
     by_dataset: dict[str, Sizes] = {}
     for task in plan.of("train"):
@@ -100,13 +94,13 @@ def estimate(
             by_dataset[task.config.dataset] = (
                 published_sizes(task.config.dataset)
                 if published
-                else sizes(task.config, workspace.data_dirs, _on_same_data(task, existing))
+                else sizes(run_config(task), workspace.data_dirs, _on_same_data(task, existing))
             )
     passes = 0
     seconds: dict[str, float] = dict.fromkeys(by_dataset, 0.0)
     ends: dict[str, float] = {}  # seconds until a task is done, if it never waits for a core
     for task in left:
-        forward, taken = cost(task, by_dataset[task.config.dataset], throughput)
+        forward, taken = TASK_KINDS[task.kind].cost(task, by_dataset[task.config.dataset], throughput)
         passes += round(forward)
         seconds[task.config.dataset] += taken
         ends[task.key] = taken + max((ends.get(key, 0.0) for key in task.needs), default=0.0)
@@ -122,7 +116,7 @@ def estimate(
         for name, here in by_dataset.items()
     }
     memory = n_cores * max(
-        (worker_memory(task.config, by_dataset[task.config.dataset]) for task in plan.of("train")),
+        (worker_memory(run_config(task), by_dataset[task.config.dataset]) for task in plan.of("train")),
         default=0,
     )
     return Estimate(
@@ -136,23 +130,6 @@ def estimate(
         n_cores,
         round(memory),
     )
-
-
-def cost(task: Task, here: Sizes, throughput: Throughput) -> tuple[float, float]:
-    """(forward passes, seconds of a core) of a task."""
-    if task.kind == "train":
-        epochs = task.config.training.epochs
-        one_pass = throughput.train(task.config, here["train"])
-        return epochs * (here["train"].texts + here["dev"].texts), epochs * one_pass
-    if task.kind == "summarise":
-        return 0.0, 0.5
-    assert task.ask is not None
-    split: Split = task.ask.split
-    whole = here[split]
-    texts = min(task.ask.limit or whole.texts, whole.texts)
-    size = Size(texts, round(texts * whole.length))
-    by_text, by_word = FORWARDS.get(task.ask.experiment, (1, 0))
-    return by_text * size.texts + by_word * size.words, throughput.ask(task.config, task.ask, size)
 
 
 def worker_memory(config: RunConfig, here: Sizes) -> float:

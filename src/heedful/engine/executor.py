@@ -6,28 +6,30 @@ keeps the last corpus and the last model, because the next task often needs them
 
 from __future__ import annotations
 
-import time
+import math
 import traceback
+from collections.abc import Mapping
 from typing import Any, Literal
 
-from heedful import experiments
-from heedful.data import corpora
-from heedful.data.registry import restricted
-from heedful.engine.data_sources import source_fingerprint
-from heedful.engine.device import find_device
+from heedful.config import SourceConfig, TrialConfig
+from heedful.engine.data_sources import load_corpus, read_split, source_fingerprint
+from heedful.engine.kinds import TASK_KINDS
+from heedful.engine.model_sources import ModelSource, find_source, source_of
+from heedful.engine.other_data import as_the_model_reads, read_other
+from heedful.engine.processors import find_device
 from heedful.engine.progress import Progress
-from heedful.engine.rows import ask_model, select_places
+from heedful.engine.rows import select_places
+from heedful.engine.run_texts import AskedTexts, kept_texts
 from heedful.engine.status import task_status
-from heedful.engine.task import Task
-from heedful.engine.threads import threads
-from heedful.engine.train import load, train
+from heedful.engine.task import Ask, Task
 from heedful.engine.workspace import Workspace
 from heedful.errors import Mistake
+from heedful.measure.performance import performance
 from heedful.models.model import Model
-from heedful.records import Corpus
+from heedful.models.training import predict
+from heedful.records import Corpus, Split
 from heedful.store.locks import lock
 from heedful.store.run import Run
-from heedful.store.texts import keep_texts
 
 Outcome = Literal["done", "kept", "busy"]
 
@@ -36,6 +38,7 @@ class Executor:
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
         self._corpus: tuple[str, Corpus] | None = None
+        self._texts: tuple[tuple[str, Split, int | None], AskedTexts] | None = None
         self._model: tuple[str, Model] | None = None
 
     def attempt(self, task: Task, progress: Progress, wait: bool = False) -> dict[str, Any]:
@@ -60,67 +63,103 @@ class Executor:
             return self._do(task, progress)
 
     def _do(self, task: Task, progress: Progress) -> Outcome:
-        if task_status(task, self.workspace.runs).state == "finished":
+        if task_status(task, self.workspace).state == "finished":
             return "kept"
-        if task.kind == "train":
-            train(task, self.corpus(task), self.workspace, progress)
-        elif task.kind == "experiment":
-            self._ask(task, progress)
-        else:
-            self._summarise(task)
+        TASK_KINDS[task.kind].do(task, self, progress)
         return "done"
 
     def corpus(self, task: Task) -> Corpus:
         """The corpus of a task, which must be the one that was planned with."""
-        config = task.config
-        which = f"{config.dataset} {config.data.model_dump_json()} {task.source}"
+        which = _data_of(task)
         if self._corpus is None or self._corpus[0] != which:
-            self._corpus = self._model = None  # let go of the old before there is a new one
-            corpus = corpora.load(config.dataset, data_dirs=self.workspace.data_dirs, options=config.data)
-            found = source_fingerprint(config.dataset, config.data, self.workspace.data_dirs)
-            if found != task.source:
-                raise Mistake(
-                    f"the data of {config.dataset} ({corpus.source}) are not what they were when this was planned: "
-                    "they have been changed since, or are different on this machine."
-                )
+            self._corpus = self._texts = self._model = None  # let go of the old before there is a new one
+            corpus = load_corpus(task.config.dataset, task.config.data, self.workspace.data_dirs)
+            self._check_data(task, corpus.source)
             self._corpus = which, corpus
         return self._corpus[1]
 
+    def texts(self, task: Task) -> AskedTexts:
+        """What a question is about: from memory, from the run folder where it keeps them, else from the corpus."""
+        assert task.ask is not None
+        ask, run = task.ask, self.workspace.run(task.run)
+        which = (f"{task.run} {_data_of(task)}", ask.split, ask.limit)
+        if self._texts is None or self._texts[0] != which:
+            self._texts = None
+            in_memory = self._corpus is not None and self._corpus[0] == _data_of(task)
+            kept = None if in_memory else kept_texts(run, ask)
+            self._texts = which, kept or self._read_texts(task, ask)
+        return self._texts[1]
+
+    def _read_texts(self, task: Task, ask: Ask) -> AskedTexts:
+        """All of a corpus is read only where all is asked for: the next task will, too."""
+        config, folders = task.config, self.workspace.data_dirs
+        if isinstance(config, TrialConfig):
+            read = read_other(config.dataset, config.data, ask.split, ask.limit, folders)
+            source = self.source(config.source)
+            select_places(read.size, ask)  # says so where there are none
+            examples = as_the_model_reads(read.examples, read.task, read.labels, source, config.dataset)
+        elif ask.limit is None or (self._corpus is not None and self._corpus[0] == _data_of(task)):
+            split = self.corpus(task)[ask.split]
+            places = select_places(len(split), ask)
+            examples = {place: split[place] for place in places.tolist()}
+            return AskedTexts(places, examples, whole=len(places) == len(split))
+        else:
+            read = read_split(config.dataset, config.data, ask.split, ask.limit, folders)
+            examples = dict(read.examples)
+        self._check_data(task, read.source)
+        places = select_places(read.size, ask)
+        return AskedTexts(places, examples, whole=len(places) == read.size)
+
+    def _check_data(self, task: Task, where: str) -> None:
+        config, workspace = task.config, self.workspace
+        found = source_fingerprint(config.dataset, config.data, workspace.data_dirs, workspace.hash_file)
+        if found != task.source:
+            raise Mistake(
+                f"the data of {config.dataset} ({where}) are not what they were when this was planned: "
+                "they have been changed since, or are different on this machine."
+            )
+
+    def source(self, told: SourceConfig) -> ModelSource:
+        """The model that a trial is about, beside the runs or elsewhere."""
+        beside = self.workspace.runs / told.place
+        found = find_source(beside if beside.exists() else told.place, self.workspace.hash_file)
+        if found.fingerprint != told.fingerprint:
+            raise Mistake(f"the model {told.place} is not what it was when this was planned.")
+        return found
+
     def model(self, run: Run) -> tuple[Model, str]:
-        """A run's model and the checksum of its weights."""
-        weights = run.check()["model.safetensors"]
+        """The model that a folder is about, and the checksum of its weights (of a trial: the model's fingerprint)."""
+        weights = run.check()["model.safetensors"] if run.trial is None else run.trial.source.fingerprint
         which = f"{run.path} {weights}"
         if self._model is None or self._model[0] != which:
             self._model = None
-            self._model = which, load(run, find_device(self.workspace))
+            self._model = which, source_of(run).load(find_device(self.workspace))
         return self._model[1], weights
 
-    def _ask(self, task: Task, progress: Progress) -> None:
-        """Rows of one experiment on one run."""
-        assert task.ask is not None
-        run = Run(self.workspace.runs / task.run)
-        examples = self.corpus(task)[task.ask.split]
-        model, weights = self.model(run)
-        began = time.perf_counter()
-        places = select_places(len(examples), task.ask)
-        with threads(task.threads), progress.bar(task.name, total=len(places)) as bar:
-            table = ask_model(model, examples, task.ask, task.config.seed, bar)
-        asked = task.ask.model_dump(mode="json", exclude={"experiment"})
-        seconds = time.perf_counter() - began
-        if not restricted(task.config.dataset):  # first: rows are never without them
-            keep_texts(run.path, task.ask.split, examples, places.tolist())
-        run.results.write_rows(task.ask.experiment, task.key, table, asked, weights, seconds)
+    def bases(self, task: Task) -> dict[str, Run]:
+        """The finished runs that a training needs, by the objective's names for them."""
+        found = {name: self.workspace.run(folder) for name, folder in task.inputs}
+        for name, run in found.items():
+            if not run.finished:
+                raise Mistake(
+                    f"{run.path}, which the objective needs as {name!r}, is not finished: train it first."
+                )
+            run.check()
+        return found
 
-    def _summarise(self, task: Task) -> None:
-        assert task.ask is not None
-        name, (rows,) = task.ask.experiment, task.needs
-        results = Run(self.workspace.runs / task.run).results
-        seal = results.check_rows(name, rows)
-        if seal is None:
-            raise Mistake(f"{results.rows_path(name, rows)} is not there.")
-        summary = experiments.find(name).summarise(results.rows(name, rows))
-        asked = task.ask.model_dump(mode="json", exclude={"experiment"})
-        results.write_summary(
-            name, task.key, summary, {"rows": seal["rows"], "n_rows": seal["n_rows"], **asked}
-        )
-        results.publish(name, rows, task.key)
+    def performance(self, model: Model, texts: AskedTexts, ask: Ask) -> dict[str, Any]:
+        """Scores of the texts that were asked about; without those where a text has no label."""
+        encoded = model.encode([texts.examples[place] for place in texts.places.tolist()])
+        told = {"split": ask.split, "examples": len(encoded)}
+        if encoded.labels is None:
+            return told
+        return told | finite(performance(encoded.labels, predict(model.network, encoded)))
+
+
+def finite(scores: Mapping[str, float]) -> dict[str, float | None]:
+    """What is undefined (nan) is None."""
+    return {name: None if math.isnan(score) else score for name, score in scores.items()}
+
+
+def _data_of(task: Task) -> str:
+    return f"{task.config.dataset} {task.config.data.model_dump_json()} {task.source}"

@@ -16,12 +16,25 @@ from pathlib import Path
 from typing import Any
 
 from heedful import experiments
-from heedful.config import RunConfig
-from heedful.engine.data_sources import DataSource, find_source, vectors_fingerprint
-from heedful.engine.task import KINDS, Ask, Task, TaskKind, experiment_key, summary_key, train_key
+from heedful.config import CROSS_ENTROPY, DataOptions, RunConfig, SourceConfig, TrialConfig
+from heedful.engine.data_sources import DataSource, find_data, vectors_fingerprint
+from heedful.engine.kinds import TASK_KINDS
+from heedful.engine.model_sources import ModelSource, source_of
+from heedful.engine.task import (
+    Ask,
+    Task,
+    TaskKind,
+    experiment_key,
+    fit_key,
+    summary_key,
+    train_key,
+    trial_key,
+)
 from heedful.errors import Mistake
 from heedful.records import SPLITS
-from heedful.store.run import Run, run_name
+from heedful.registry import EXPLAINERS, LEARNING, OBJECTIVES
+from heedful.store.checks import HashFile, sha256
+from heedful.store.run import Run, run_name, trial_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +58,10 @@ class Plan:
 
         A recurrent network gains little from a second thread, a second task twice as much.
         """
-        threads = {kind: max(1, cores // max(1, self.count(kind))) for kind in KINDS} | {"summarise": 1}
+        threads = {
+            name: max(1, cores // max(1, self.count(name))) if kind.computes else 1
+            for name, kind in TASK_KINDS.items()
+        }
         tasks = {key: replace(task, threads=threads[task.kind]) for key, task in self.tasks.items()}
         return replace(self, tasks=tasks)
 
@@ -69,52 +85,177 @@ def plan(
     asks: Sequence[Ask] = (),
     data_dirs: Sequence[Path] = (),
     sources: Mapping[str, DataSource] | None = None,
+    hash_file: HashFile = sha256,
 ) -> Plan:
     """Train every configuration, and ask each of the runs. Data and vectors are hashed once.
 
-    `sources`, by dataset, are believed: for plans that are not to be carried out.
+    `sources`, by dataset, are believed: for plans that are not to be carried out. What an objective needs is trained
+    first, and is not asked.
     """
-    known = _Known(data_dirs, sources or {})
+    known, asked = _Known(data_dirs, sources or {}, hash_file), _with_explainers(asks)
     tasks: dict[str, Task] = {}
     for config in configs:
-        source = known.source(config)
-        key = train_key(config, source.fingerprint, known.vectors(config))
-        name = run_name(config, key)
-        _add(tasks, Task("train", key, name, config, source.fingerprint, size=source.size), asks)
+        _add(tasks, _train(tasks, config, known), asked)
     return Plan(tasks, known.by_dataset)
 
 
-def plan_for_run(run: Run, asks: Sequence[Ask], data_dirs: Sequence[Path] = ()) -> Plan:
+def plan_for_run(
+    run: Run, asks: Sequence[Ask], data_dirs: Sequence[Path] = (), hash_file: HashFile = sha256
+) -> Plan:
     """Ask a run that exists. Its folder may have another name by now; its data must be what they were."""
-    known = _Known(data_dirs, {})
-    config = run.config
-    source = known.source(config)
-    key = train_key(config, source.fingerprint, known.vectors(config))
-    if run.info.get("key") != key:
+    if run.trial is not None:
+        options, source = run.trial.data, source_of(run)
+        return plan_trial(source, run.trial.dataset, options, asks, run.path.parent, data_dirs, hash_file)
+    known = _Known(data_dirs, {}, hash_file)
+    tasks: dict[str, Task] = {}
+    train = _train(tasks, run.config, known)
+    if run.info.get("key") != train.key:
         raise Mistake(
             f"{run.path} was trained on other data, or by another version of heedful, than what is here now "
-            f"({config.dataset}: {source.where}); train again."
+            f"({run.config.dataset}: {known.source(run.config).where}); train again."
         )
-    tasks: dict[str, Task] = {}
-    _add(tasks, Task("train", key, run.name, config, source.fingerprint, size=source.size), asks)
+    tasks[train.key] = train = replace(train, run=run.name)
+    _add(tasks, train, _with_explainers(asks))
     return Plan(tasks, known.by_dataset)
 
 
-def _add(tasks: dict[str, Task], train: Task, asks: Sequence[Ask]) -> None:
-    tasks[train.key] = train
-    for one in asks:
-        key = experiment_key(one, train.key)
-        rows = replace(train, kind="experiment", key=key, ask=one, needs=(train.key,))
-        summary = replace(rows, kind="summarise", key=summary_key(key, code(one.experiment)), needs=(key,))
+def plan_trial(
+    source: ModelSource,
+    dataset: str,
+    options: DataOptions,
+    asks: Sequence[Ask],
+    runs: Path,
+    data_dirs: Sequence[Path] = (),
+    hash_file: HashFile = sha256,
+) -> Plan:
+    """Ask a model about data that it was not trained on, in a folder of `runs` for the two."""
+    if source.fingerprint is None or source.place is None:
+        raise Mistake(f"{source.name} is in memory alone: nothing that is asked of it can be kept.")
+    data = find_data(dataset, options, data_dirs, hash_file)
+    place = Path(source.place)
+    told = SourceConfig(
+        place=place.name if place.parent == runs.absolute() else source.place,
+        name=place.name if place.exists() else source.name,
+        fingerprint=source.fingerprint,
+    )
+    config = TrialConfig(
+        source=told, dataset=dataset, data=options, seed=source.seed or 0, model=source.config
+    )
+    key = trial_key(config, data.fingerprint)
+    first = asks[0] if asks else None  # its texts are read before there is a folder: labels may not match
+    name = trial_name(config, key)
+    trial = Task("trial", key, name, config, data.fingerprint, first, size=data.size)
+    tasks: dict[str, Task] = {key: trial}
+    _add(tasks, trial, _with_explainers(asks))
+    return Plan(tasks, {dataset: data})
+
+
+def is_own_data(
+    run: Run, dataset: str, given: Mapping[str, Any], data_dirs: Sequence[Path], hash_file: HashFile
+) -> bool:
+    """Whether these are the data that a run was trained on, and nothing says that they are to be read otherwise."""
+    if run.trial is not None:
+        return False
+    own = run.config.data.model_dump(mode="json")
+    if Path(dataset).name != run.dataset or any(own[name] != value for name, value in given.items()):
+        return False
+    found = find_data(dataset, run.config.data, data_dirs, hash_file).fingerprint
+    return bool(found == run.info["data"]["fingerprint"])
+
+
+def _train(tasks: dict[str, Task], config: RunConfig, known: _Known) -> Task:
+    """The training of a configuration, after that of the runs that its objective needs."""
+    source = known.source(config)
+    if config.training.objective == CROSS_ENTROPY:
+        key = train_key(config, source.fingerprint, known.vectors(config))
+        task = Task("train", key, run_name(config, key), config, source.fingerprint, size=source.size)
+    else:
+        from heedful.models.objectives import find_bases
+
+        keys: dict[str, str] = {}
+        inputs: list[tuple[str, str]] = []
+        needs: list[str] = []
+        for name, base in find_bases(config.training).items():
+            if isinstance(base, RunConfig):
+                before = _train(tasks, base, known)
+                keys[name], folder = before.key, before.run
+                needs.append(before.key)
+            else:
+                run = Run(Path(base).absolute(), known.hash_file)
+                keys[name], folder = f"{source_of(run).fingerprint}", str(run.path)
+            inputs.append((name, folder))
+        version = OBJECTIVES.find(config.training.objective).version
+        key = train_key(config, source.fingerprint, known.vectors(config), (version, keys))
+        task = Task(
+            "train", key, run_name(config, key), config, source.fingerprint,
+            needs=tuple(needs), size=source.size, inputs=tuple(inputs),
+        )  # fmt: skip
+    tasks[task.key] = task
+    return task
+
+
+def _add(tasks: dict[str, Task], run: Task, asked: Sequence[tuple[Ask, list[str]]]) -> None:
+    """The questions to a run (a training or a trial), after what its explainers learn from it."""
+    base = replace(run, needs=(run.key,), inputs=())
+    for one, learning in asked:
+        fits = _add_fits(tasks, base, learning)
+        fitted = tuple((fit.explainer or "", fit.key) for fit in fits)
+        keys = tuple(fit.key for fit in fits)
+        key = experiment_key(one, run.key, keys)
+        rows = replace(base, kind="experiment", key=key, ask=one, needs=(run.key, *keys), inputs=fitted)
+        summary = replace(
+            rows, kind="summarise", key=summary_key(key, code(one.experiment)), needs=(key,), inputs=()
+        )
         tasks[rows.key], tasks[summary.key] = rows, summary
+
+
+def _with_explainers(asks: Sequence[Ask]) -> list[tuple[Ask, list[str]]]:
+    """Each question with those of its explainers that learn."""
+    found = [(one, experiments.find(one.experiment)) for one in asks]
+    return [
+        (one, that_learn(experiment.explainers(experiment.config.parse(one.options, one.experiment))))
+        for one, experiment in found
+    ]
+
+
+def that_learn(explainers: Iterable[str]) -> list[str]:
+    """Those that have to be fitted. Our own that do not learn are not loaded to see it."""
+    maybe = [
+        n for n in dict.fromkeys(explainers) if n in LEARNING or not isinstance(EXPLAINERS.places.get(n), str)
+    ]
+    return [name for name in maybe if EXPLAINERS.find(name).fit is not None]
+
+
+def plan_fits(
+    run: Run, explainers: Sequence[str], data_dirs: Sequence[Path] = (), hash_file: HashFile = sha256
+) -> Plan:
+    """Only what these explainers learn from a run."""
+    planned = plan_for_run(run, (), data_dirs, hash_file)
+    tasks = dict(planned.tasks)
+    (first, *_) = (task for task in tasks.values() if task.run == run.name)
+    _add_fits(tasks, replace(first, needs=(first.key,), inputs=()), explainers)
+    return replace(planned, tasks=tasks)
+
+
+def _add_fits(tasks: dict[str, Task], base: Task, explainers: Sequence[str]) -> list[Task]:
+    fits = []
+    for name in explainers:
+        explainer = EXPLAINERS.find(name)
+        if isinstance(base.config, TrialConfig):
+            raise Mistake(
+                f"{name} learns from a run's own training texts: ask {base.config.source.name} about its own data."
+            )
+        key = fit_key(name, explainer.version, base.needs[0])
+        fits.append(replace(base, kind="fit", key=key, explainer=name))
+        tasks[key] = fits[-1]
+    return fits
 
 
 @cache
 def code(experiment: str) -> str:
     """A hash of the code that makes a summary. Summaries are made in a second: after any change, again."""
-    module = experiments.find(experiment).summarise.__module__
     digest = hashlib.sha256()
-    for name in (module, "heedful.experiments.summary", "heedful.measure.statistics"):
+    for name in experiments.find(experiment).code:
         file = import_module(name).__file__
         assert file is not None
         digest.update(Path(file).read_bytes())
@@ -124,8 +265,10 @@ def code(experiment: str) -> str:
 class _Known:
     """Each dataset and each file of vectors is looked at once."""
 
-    def __init__(self, data_dirs: Sequence[Path], given: Mapping[str, DataSource]) -> None:
-        self.data_dirs, self.given = data_dirs, given
+    def __init__(
+        self, data_dirs: Sequence[Path], given: Mapping[str, DataSource], hash_file: HashFile
+    ) -> None:
+        self.data_dirs, self.given, self.hash_file = data_dirs, given, hash_file
         self.by_dataset: dict[str, DataSource] = dict(given)
         self._sources: dict[str, DataSource] = {}
         self._vectors: dict[str, str] = {}
@@ -135,7 +278,7 @@ class _Known:
             return self.given[config.dataset]
         which = f"{config.dataset} {config.data.dev_file} {config.data.test_file}"
         if which not in self._sources:
-            self._sources[which] = find_source(config.dataset, config.data, self.data_dirs)
+            self._sources[which] = find_data(config.dataset, config.data, self.data_dirs, self.hash_file)
             self.by_dataset[config.dataset] = self._sources[which]
         return self._sources[which]
 
@@ -143,10 +286,12 @@ class _Known:
         if config.vectors is None:
             return None
         if config.vectors not in self._vectors:
-            self._vectors[config.vectors] = vectors_fingerprint(config.vectors, self.data_dirs)
+            self._vectors[config.vectors] = vectors_fingerprint(
+                config.vectors, self.data_dirs, self.hash_file
+            )
         return self._vectors[config.vectors]
 
 
 def kinds_of(tasks: Iterable[Task]) -> dict[str, int]:
     counted = Counter(task.kind for task in tasks)
-    return {kind: counted[kind] for kind in KINDS if counted[kind]}
+    return {kind: counted[kind] for kind in TASK_KINDS if counted[kind]}

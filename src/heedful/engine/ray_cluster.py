@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heedful.data import locate
+from heedful.engine.kinds import TASK_KINDS
 from heedful.engine.schedule import Schedule
 from heedful.engine.task import Task
 from heedful.engine.task_display import TaskDisplay
@@ -90,7 +91,7 @@ def follow(ray: Any, schedule: Schedule, workspace: Workspace, display: TaskDisp
         while not schedule.over:
             room = AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1))) - len(under_way)
             while room > 0 and (task := schedule.next(time.monotonic(), free=1)) is not None:
-                gpus = 0 if task.kind == "summarise" else workspace.gpus
+                gpus = workspace.gpus if TASK_KINDS[task.kind].computes else 0
                 under_way[do.options(num_gpus=gpus).remote(task.to_json(), values, folder)] = task
                 display.begin(task)
                 room -= 1

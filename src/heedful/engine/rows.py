@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful import experiments
+from heedful.data.assemble import spread_places
+from heedful.data.batching import Encoded
 from heedful.engine.progress import Bar
 from heedful.engine.task import Ask
 from heedful.errors import Mistake
@@ -44,16 +46,36 @@ class Rows:
         return int(self.table.num_rows)
 
 
-def ask_model(model: Model, examples: Sequence[Example], ask: Ask, seed: int, bar: Bar) -> pa.Table:
-    """Rows whose column `example` is the place of the text in `examples`.
+@dataclass(frozen=True)
+class Passes:
+    """Batches of like length, again and again: each `for` is one pass over the texts."""
+
+    encoded: Encoded
+    texts: int
+    tokens: int
+
+    def __iter__(self) -> Iterator[tuple[Ints, Batch]]:
+        return self.encoded.batches(self.texts, token_budget=self.tokens)
+
+
+def ask_model(
+    model: Model,
+    examples: Mapping[int, Example],
+    places: Ints,
+    ask: Ask,
+    seed: int,
+    bar: Bar,
+    states: Mapping[str, Mapping[str, NDArray[Any]]] | None = None,
+) -> pa.Table:
+    """Rows about the texts at `places` of a split, which the column `example` names.
 
     Chance depends on the seed, the experiment and that place alone, so a text's rows do not depend on `limit`.
+    `states` is what the explainers that it uses have learnt, by name.
     """
     experiment = experiments.find(ask.experiment)
     experiment.check(model.network.can, model.name)
     config = experiment.config.parse(ask.options, f"the options of {experiment.name}")
-    places = select_places(len(examples), ask)
-    encoded = model.encode([examples[i] for i in places])
+    encoded = model.encode([examples[i] for i in places.tolist()])
     rng = np.random.default_rng([seed, *experiment.name.encode()])
 
     def batches() -> Iterator[tuple[Ints, Batch]]:
@@ -61,12 +83,12 @@ def ask_model(model: Model, examples: Sequence[Example], ask: Ask, seed: int, ba
             yield places[indices], batch
             bar.advance(len(indices))
 
-    return experiments.to_table(experiment.run(model.network, batches(), config, rng))
+    learnt = {"states": states} if states else {}
+    return experiments.to_table(experiment.run(model.network, batches(), config, rng, **learnt))
 
 
 def select_places(size: int, ask: Ask) -> Ints:
     """Places in the split: all of them, or `limit` evenly spread (corpora are often sorted by label)."""
     if size == 0:
         raise Mistake(f"there is no {ask.split} split to ask about; choose another with --split.")
-    limit = min(ask.limit or size, size)
-    return np.arange(limit, dtype=np.int64) * size // limit
+    return spread_places(size, ask.limit)

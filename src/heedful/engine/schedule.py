@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
 
+from heedful.engine.kinds import TASK_KINDS
 from heedful.engine.plan import Plan
 from heedful.engine.task import Task
 
@@ -139,7 +140,7 @@ class Ready:
     def add(self, task: Task) -> None:
         self._tasks[task.key] = task
         urgency = (
-            task.kind == "train",
+            TASK_KINDS[task.kind].starts_run,
             -task.size,
             self.order[task.key],
             task.key,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
@@ -15,35 +17,13 @@ from heedful.config import AttentionName, Config, EncoderName, RunConfig
 from heedful.data import locate
 from heedful.data.registry import CORPORA
 from heedful.engine.configure import configure
-from heedful.engine.data_sources import find_source
+from heedful.engine.data_sources import find_data
 from heedful.engine.plan import ask
 from heedful.engine.task import Ask
 from heedful.errors import Mistake, one_of
+from heedful.experiments import Published
 
-
-class PublishedTau(Config):
-    """A cell of Table 2, and of the authors' result files."""
-
-    source: str
-    dataset: str
-    encoder: EncoderName
-    attention: AttentionName
-    measure: Literal["gradient", "loo", "ceiling"]
-    of_class: str = Field(alias="class")
-    mean: float
-    std: float
-    sig_frac: float
-
-
-class PublishedScore(Config):
-    """A test score."""
-
-    source: str
-    dataset: str
-    encoder: EncoderName
-    attention: AttentionName
-    metric: str
-    score: float
+_FOLDER = files("heedful") / "studies"
 
 
 class PublishedBy(Config):
@@ -80,9 +60,8 @@ class Study(Config):
     training: dict[str, Any] = Field(default_factory=dict)
     on: dict[str, OnDataset] = Field(default_factory=dict)  # and those that differ on one dataset
     published: str | None = None  # the study whose published numbers are also this one's
-    tau: tuple[PublishedTau, ...] = ()
-    scores: tuple[PublishedScore, ...] = ()
-    sources: tuple[PublishedBy, ...] = ()
+    numbers: tuple[Published, ...] = ()  # in the file: rows, or the name of a CSV file beside it
+    sources: tuple[PublishedBy, ...] = ()  # of the numbers, the most trusted first
 
     def config(
         self, dataset: str, encoder: str, attention: str, seed: int, vectors: str | None = None
@@ -115,36 +94,61 @@ class Selection:
     missing: dict[str, str]  # dataset -> how to get it
 
 
+def study_names() -> list[str]:
+    """The studies that heedful has itself."""
+    endings = [file.name for file in _FOLDER.iterdir() if file.name.endswith(".toml")]
+    return sorted(name.removesuffix(".toml").replace("_", "-") for name in endings)
+
+
 def read_study(name: str) -> Study:
     """A study by name ("jain-wallace") or a TOML file of one's own; unknown keys are refused."""
     path = Path(name)
+    folder: Traversable
     if path.suffix == ".toml":
-        where, text = str(path), _read(path)
+        where, folder, text = str(path), path.parent, _read(path)
     else:
-        folder = files("heedful") / "studies"
-        known = sorted(
-            file.name.removesuffix(".toml").replace("_", "-")
-            for file in folder.iterdir()
-            if file.name.endswith(".toml")
-        )
-        if name not in known:
-            raise one_of("study", name, known)
-        where = f"the study {name}"
-        text = (folder / f"{name.replace('-', '_')}.toml").read_text(encoding="utf-8")
+        if name not in study_names():
+            raise one_of("study", name, study_names())
+        where, folder = f"the study {name}", _FOLDER
+        text = _read(folder / f"{name.replace('-', '_')}.toml")
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise Mistake(f"{where} is not TOML: {error}.") from None
+    if isinstance(values.get("numbers"), str):
+        values["numbers"] = read_numbers(folder / values["numbers"])
     study = Study.parse(values, where)
     if study.published is None:
         return study
-    numbers = read_study(study.published)
-    return study.model_copy(update={name: getattr(numbers, name) for name in ("tau", "scores", "sources")})
+    theirs = read_study(study.published)
+    return study.model_copy(update={"numbers": theirs.numbers, "sources": theirs.sources})
+
+
+def read_numbers(file: Traversable) -> list[dict[str, Any]]:
+    """Published numbers of a CSV file: the fields of `Published`, and `value`.
+
+    Other columns are ends of the statistic: `mean` in the row of `overall.tau` is the statistic `overall.tau.mean`.
+    """
+    known = [field for field in Published.model_fields if field != "value"]
+    rows = csv.DictReader(_read(file).splitlines())
+    missing = [field for field in known if field not in (rows.fieldnames or ())]
+    if missing:
+        raise Mistake(f"{file} has no column {missing[0]!r}: it needs {', '.join(known)}, and value.")
+    numbers = []
+    for line, row in enumerate(rows, 2):
+        if None in row or None in row.values():
+            raise Mistake(f"{file}, line {line}: it has not as many cells as the first line.")
+        about = {field: row.pop(field) for field in known}
+        for end, value in row.items():
+            if value:
+                path = about["statistic"] if end == "value" else f"{about['statistic']}.{end}"
+                numbers.append(about | {"statistic": path, "value": value})
+    return numbers
 
 
 def notes_of(name: str) -> str:
     """What we make of a study's outcome, in words; empty for studies without notes."""
-    path = files("heedful") / "studies" / f"{name.replace('-', '_')}.md"
+    path = _FOLDER / f"{name.replace('-', '_')}.md"
     return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
@@ -190,13 +194,13 @@ def not_here(dataset: str, data_dirs: Sequence[Path]) -> str | None:
     entry = CORPORA.get(dataset)
     if entry is None or entry.built_in or locate.find(dataset, locate.data_dirs(data_dirs)):
         if entry is None:
-            find_source(dataset, configure(dataset).data, data_dirs)  # says what is wrong with the name
+            find_data(dataset, configure(dataset).data, data_dirs)  # says what is wrong with the name
         return None
     return entry.get
 
 
-def _read(path: Path) -> str:
+def _read(file: Traversable) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8")
     except OSError as error:
-        raise Mistake(f"{path} cannot be read: {error.strerror}.") from None
+        raise Mistake(f"{file} cannot be read: {error.strerror}.") from None

@@ -1,10 +1,7 @@
 """A task: one thing to be made, named by a key that changes with everything that decides its result.
 
-    train        a run folder
-    experiment   the rows of one experiment on one run
-    summarise    the summary of those rows
-
-Nothing here reads a file or imports torch: thousands of tasks are made in a second.
+What kinds there are, and how each is done, stands in kinds.py. Nothing here reads a file or imports torch: thousands
+of tasks are made in a second.
 """
 
 from __future__ import annotations
@@ -17,12 +14,20 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from heedful.config import Config, RunConfig
+from heedful.config import Config, DataOptions, RunConfig, TrialConfig
 from heedful.records import Split
 
-TaskKind = Literal["train", "experiment", "summarise"]
-KINDS: tuple[TaskKind, ...] = ("train", "experiment", "summarise")
+TaskKind = Literal["train", "trial", "fit", "experiment", "summarise"]
 TRAINING_VERSION = "1"  # changes when the same configuration and data would be trained to other weights
+Condition = Literal["finished", "interrupted", "missing", "damaged"]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What there is of a task. `note` names the file and says what is wrong with it, where it is damaged."""
+
+    state: Condition
+    note: str = ""
 
 
 class Ask(Config):
@@ -40,22 +45,23 @@ class Task:
     kind: TaskKind
     key: str
     run: str  # the name of its run folder
-    config: RunConfig
+    config: RunConfig | TrialConfig  # of the run: a training, or a model on other data
     source: str  # fingerprint of the data
     ask: Ask | None = None  # of an experiment or a summary
     needs: tuple[str, ...] = ()  # keys of the tasks whose results it reads
     size: int = 0  # bytes of its data: the long tasks begin first
     threads: int = 1
+    # What it reads of other tasks, by its own name for it: the run folder of an objective's base model, the key of
+    # what an explainer has learnt.
+    inputs: tuple[tuple[str, str], ...] = ()
+    explainer: str | None = None  # of a fit
 
     @property
     def name(self) -> str:
         """For people."""
-        what = "" if self.ask is None else f"{self.ask.experiment} of "
-        return (
-            f"{'summary of ' if self.kind == 'summarise' else ''}{what}{self.run}"
-            if what
-            else f"train {self.run}"
-        )
+        from heedful.engine.kinds import TASK_KINDS
+
+        return TASK_KINDS[self.kind].title(self)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values that `from_json` reads: what is sent to a worker. No pickle."""
@@ -66,28 +72,61 @@ class Task:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Task:
-        config = RunConfig.model_validate(values["config"])
-        ask = None if values["ask"] is None else Ask.model_validate(values["ask"])
-        return cls(**{**values, "config": config, "ask": ask, "needs": tuple(values["needs"])})
+        kind: type[RunConfig | TrialConfig] = TrialConfig if "source" in values["config"] else RunConfig
+        return cls(
+            **{
+                **values,
+                "config": kind.model_validate(values["config"]),
+                "ask": None if values["ask"] is None else Ask.model_validate(values["ask"]),
+                "needs": tuple(values["needs"]),
+                "inputs": tuple((name, where) for name, where in values["inputs"]),
+            }
+        )
 
 
-def train_key(config: RunConfig, source: str, vectors: str | None) -> str:
-    """Paths do not decide a result, what is in the files does: of them only names count."""
+def train_key(
+    config: RunConfig, source: str, vectors: str | None, objective: tuple[str, dict[str, str]] | None = None
+) -> str:
+    """Paths do not decide a result, what is in the files does: of them only names count.
+
+    `objective`: its version and the keys of the runs that it needs, where it is not the default.
+    """
     values = config.model_dump(mode="json")
     values["dataset"] = Path(config.dataset).name
     values["vectors"] = vectors
-    for name in ("dev_file", "test_file"):
-        given = values["data"][name]
-        values["data"][name] = None if given is None else Path(given).name
-    return key_of("train", TRAINING_VERSION, values, source)
+    values["data"] = _data_values(config.data)
+    if objective is None:
+        return key_of("train", TRAINING_VERSION, values, source)
+    version, bases = objective
+    options = values["training"].get("objective_options", {})
+    values["training"]["objective_options"] = {n: v for n, v in options.items() if n not in bases}
+    return key_of("train", TRAINING_VERSION, values, source, version, bases)
 
 
-def experiment_key(ask: Ask, train: str) -> str:
-    return key_of("experiment", ask.model_dump(mode="json"), train)
+def trial_key(config: TrialConfig, source: str) -> str:
+    """Model x data: the folder holds the answers to any question about the two."""
+    name = Path(config.dataset).name
+    return key_of("trial", config.source.fingerprint, config.seed, name, _data_values(config.data), source)
+
+
+def fit_key(explainer: str, version: str, train: str) -> str:
+    return key_of("fit", explainer, version, train)
+
+
+def experiment_key(ask: Ask, run: str, fits: tuple[str, ...] = ()) -> str:
+    """`run` is the key of the training or trial whose model is asked; `fits` those of what its explainers learnt."""
+    return key_of("experiment", ask.model_dump(mode="json"), run, *fits)
 
 
 def summary_key(rows: str, code: str) -> str:
     return key_of("summarise", rows, code)
+
+
+def _data_values(options: DataOptions) -> dict[str, Any]:
+    values = options.model_dump(mode="json")
+    for name in ("dev_file", "test_file"):
+        values[name] = None if values[name] is None else Path(values[name]).name
+    return values
 
 
 def key_of(*parts: Any) -> str:

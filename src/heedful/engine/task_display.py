@@ -10,6 +10,7 @@ from typing import Any, Self
 from rich.progress import Progress as RichProgress
 from rich.progress import TaskID
 
+from heedful.engine.kinds import TASK_KINDS
 from heedful.engine.progress import Progress, columns
 from heedful.engine.schedule import Schedule
 from heedful.engine.task import Task
@@ -70,5 +71,5 @@ class TaskDisplay:
         if how == "busy":
             return
         over = len(self.schedule.tasks) - self.schedule.unfinished
-        if task.kind != "summarise" or how == "failed":
+        if TASK_KINDS[task.kind].computes or how == "failed":
             self.say(f"[{over}/{len(self.schedule.tasks)}] {task.name}: {how} ({taken:.1f} s)")

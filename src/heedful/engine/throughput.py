@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heedful.config import ModelConfig, RunConfig, TrainingConfig
-from heedful.engine.sizes import Size
+from heedful.engine.data_sources import Size
 from heedful.engine.task import Ask
 from heedful.store.run import Run
 
@@ -92,7 +92,7 @@ def _without_attention(model: ModelConfig) -> ModelConfig:
 def _train_seconds(model: ModelConfig, length: int) -> float:
     """Of one text in a training step, the first of which is slow."""
     from heedful.data.batching import Encoded
-    from heedful.engine.threads import threads
+    from heedful.engine.processors import threads
     from heedful.models import build
     from heedful.models.training import fit
 
@@ -115,7 +115,7 @@ def _train_seconds(model: ModelConfig, length: int) -> float:
 def _ask_seconds(model: ModelConfig, one: Ask, length: int) -> float:
     from heedful import experiments
     from heedful.data.batching import Encoded
-    from heedful.engine.threads import threads
+    from heedful.engine.processors import threads
     from heedful.models import build
 
     experiment = experiments.find(one.experiment)

@@ -10,7 +10,7 @@ import math
 import platform
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from itertools import chain
@@ -23,13 +23,15 @@ import torch
 from heedful.config import ModelConfig, RunConfig
 from heedful.data import locate
 from heedful.data.batching import CPU, Encoded, encode
+from heedful.data.describe import describe_reading
 from heedful.data.vectors import load_vectors
 from heedful.data.vocabulary import Vocabulary
 from heedful.data.word_encoder import WordEncoder
-from heedful.engine.device import find_device
+from heedful.engine.kinds import run_config
+from heedful.engine.model_sources import source_of
+from heedful.engine.processors import find_device, threads
 from heedful.engine.progress import Progress
 from heedful.engine.task import Task
-from heedful.engine.threads import threads
 from heedful.engine.workspace import Workspace
 from heedful.errors import Mistake
 from heedful.measure.performance import performance
@@ -42,15 +44,18 @@ from heedful.store.checks import Damaged
 from heedful.store.run import Run, create
 
 
-def train(task: Task, corpus: Corpus, workspace: Workspace, progress: Progress) -> Run:
-    """Train what the task describes, going on where an interrupted run stands."""
-    run, config = Run(workspace.runs / task.run), task.config
+def train(
+    task: Task, corpus: Corpus, bases: Mapping[str, Run], workspace: Workspace, progress: Progress
+) -> Run:
+    """Train what the task describes, going on where an interrupted run stands. `bases` is what its objective needs."""
+    run, config = workspace.run(task.run), run_config(task)
     state, n_threads = resumed(run, progress, task.threads)
     for split in ("train", "dev"):
         if not corpus[split]:
             raise Mistake(
                 f"{corpus.name} has no {split} texts ({config.dataset}); training needs some of both."
             )
+    progress.say(str(describe_reading(corpus)))
     words = [text for e in corpus["train"] for text in (e.passage, e.query) if text]
     vocabulary = Vocabulary.build(words, config.data.min_df or 1)
     network, vectors = start(config, corpus, vocabulary, words, workspace.data_dirs)
@@ -61,10 +66,10 @@ def train(task: Task, corpus: Corpus, workspace: Workspace, progress: Progress) 
     info = run_info(task, corpus, vectors, device)
     text = WordEncoder(vocabulary, corpus.tokenizer)
     sets = [encode(corpus[split], text, len(corpus.labels), device) for split in ("train", "dev")]
+    networks = {name: load_base(base, name, vocabulary, corpus, device) for name, base in bases.items()}
     with threads(n_threads):
-        state = fit_all(
-            task, network, sets, state, n_threads, Saver(run, info, vocabulary), workspace, progress
-        )
+        save = Saver(run, info, vocabulary)
+        state = fit_all(task, network, sets, networks, state, n_threads, save, workspace, progress)
         run.write_description(info, vocabulary.words)
         run.write_summary("performance", test_scores(network, corpus, vocabulary))
     run.finish()
@@ -96,6 +101,7 @@ def fit_all(
     task: Task,
     network: AttentiveClassifier,
     sets: list[Encoded],
+    bases: Mapping[str, AttentiveClassifier],
     state: TrainingState,
     n_threads: int,
     save: Saver,
@@ -103,12 +109,13 @@ def fit_all(
     progress: Progress,
 ) -> TrainingState:
     """All epochs that are left, with checkpoints; at the end everything is saved."""
-    config, (train_set, dev_set) = task.config.training, sets
+    config, (train_set, dev_set) = run_config(task).training, sets
     saved = time.monotonic()
     with progress.bar(f"train {task.run}", total=config.epochs * len(train_set)) as bar:
         bar.advance(len(state.history) * len(train_set))
         try:
-            for after in fit(network, train_set, dev_set, config, task.config.seed, state, bar.step):
+            steps = fit(network, train_set, dev_set, config, task.config.seed, state, bar.step, bases)
+            for after in steps:
                 state = after
                 bar.note(describe(state.history[-1], config.epochs))
                 if time.monotonic() - saved > workspace.checkpoint_every and not finished(state, config):
@@ -152,6 +159,20 @@ def start(
     return network, {"vectors": config.vectors, **found}
 
 
+def load_base(
+    run: Run, name: str, vocabulary: Vocabulary, corpus: Corpus, device: torch.device
+) -> AttentiveClassifier:
+    """A trained network that an objective looks at. It reads the same batches, so it must know the same words."""
+    base = load(run, device)
+    if run.words != vocabulary.words or base.labels != corpus.labels:
+        raise Mistake(
+            f"{run.path}, which the objective needs as {name!r}, does not have the words and labels of {corpus.name}: "
+            "train it on the same data."
+        )
+    assert isinstance(base.network, AttentiveClassifier)
+    return base.network.requires_grad_(False)
+
+
 def coverage(vectors: dict[str, Any], n_words: int) -> str:
     """How many words of the training texts the vectors know."""
     return (
@@ -164,18 +185,18 @@ def run_info(
     task: Task, corpus: Corpus, vectors: dict[str, Any] | None, device: torch.device
 ) -> dict[str, Any]:
     """What config.json holds."""
-    versions = {name: version(name) for name in ("heedful", "torch", "numpy", "spacy")}
+    config = run_config(task)
     words = {
         split: sum(len(e.passage) + len(e.query or ()) for e in examples)
         for split, examples in corpus.splits.items()
     }
     return {
         "key": task.key,
-        "config": task.config.model_dump(mode="json"),
+        "config": config.model_dump(mode="json"),
         "task": corpus.task,
         "labels": list(corpus.labels),
         "tokenizer": corpus.tokenizer,
-        "embedding_dim": vectors["dim"] if vectors else task.config.model.embedding_dim,
+        "embedding_dim": vectors["dim"] if vectors else config.model.embedding_dim,
         "vectors": vectors,
         "data": {
             "name": corpus.name,
@@ -184,9 +205,14 @@ def run_info(
             "words": words,
             "skipped": list(corpus.skipped),
         },
-        "versions": versions | {"python": platform.python_version()},
+        "versions": library_versions(),
         "device": str(device),
     }
+
+
+def library_versions() -> dict[str, str]:
+    found = {name: version(name) for name in ("heedful", "torch", "numpy", "spacy")}
+    return found | {"python": platform.python_version()}
 
 
 def resumed(run: Run, progress: Progress, n_threads: int) -> tuple[TrainingState, int]:
@@ -226,7 +252,12 @@ def describe(epoch: Epoch, epochs: int) -> str:
 
 
 def load(run: Run, device: torch.device = CPU) -> Model:
-    """A trained model, ready to read text."""
+    """The model that a folder is about, ready to read text: its own, or the one that was tried on other data."""
+    return source_of(run).load(device)
+
+
+def load_network(run: Run, device: torch.device = CPU) -> Model:
+    """The model that was trained in this folder."""
     info, config = run.info, run.config
     vocabulary = Vocabulary(run.words)
     labels = tuple(info["labels"])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from heedful.store.checks import FileHashes
+from heedful.store.run import Run
 
 CHECKPOINT_EVERY = 30.0  # seconds: what a kill can cost, beside the epoch under way
 
@@ -15,6 +18,11 @@ class Workspace:
     data_dirs: tuple[Path, ...] = ()
     checkpoint_every: float = CHECKPOINT_EVERY
     gpus: float = 0.0  # share of a GPU that a task has, on Ray; 0: the CPU computes
+    hash_file: FileHashes = field(default_factory=FileHashes, compare=False, repr=False)  # of this process
+
+    def run(self, name: str) -> Run:
+        """A run by the name of its folder, or by an absolute path."""
+        return Run(self.runs / name, self.hash_file)
 
     def to_json(self) -> dict[str, Any]:
         """Absolute: a worker may be somewhere else."""

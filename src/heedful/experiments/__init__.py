@@ -2,9 +2,39 @@
 
 from __future__ import annotations
 
-from heedful.experiments.experiment import Batches, Chunk, Experiment, Summary, to_table
+from heedful.experiments.description import Published, Trial
+from heedful.experiments.experiment import (
+    Batches,
+    Chunk,
+    Experiment,
+    Summary,
+    stranger,
+    summary_with_verdict,
+    to_table,
+    without_verdict,
+)
 from heedful.registry import EXPERIMENTS
 
 find = EXPERIMENTS.find
 
-__all__ = ["EXPERIMENTS", "Batches", "Chunk", "Experiment", "Summary", "find", "to_table"]
+
+def experiment_of(name: str) -> Experiment:
+    """By name; for results of an experiment that is not installed here, one that only knows its name."""
+    return find(name) if name in EXPERIMENTS else stranger(name)
+
+
+__all__ = [
+    "EXPERIMENTS",
+    "Batches",
+    "Chunk",
+    "Experiment",
+    "Published",
+    "Summary",
+    "Trial",
+    "experiment_of",
+    "find",
+    "stranger",
+    "summary_with_verdict",
+    "to_table",
+    "without_verdict",
+]

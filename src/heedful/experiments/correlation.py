@@ -11,23 +11,31 @@ with one word or constant scores: that is null, is counted, and is never average
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from heedful.config import Config
 from heedful.errors import Mistake
+from heedful.experiments.correlation_published import compare
+from heedful.experiments.correlation_verdict import QUESTION, reasons, verdict
+from heedful.experiments.description import Column, Measure, Statistic, Trial
 from heedful.experiments.experiment import Batches, Chunk, Experiment, Floats, Ints, Summary, generators
 from heedful.experiments.summary import Bools, Line, column, mean, spread
+from heedful.figures.figure import Figure
+from heedful.figures.names import pair_name
 from heedful.measure.agreement import expected_overlap, top_k_overlap
 from heedful.measure.rank import kendall, spearman, weighted_kendall
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from heedful.models.network import Network, Output
-    from heedful.records import Batch
+    from heedful.records import Batch, Tokens
 
 RANDOM = "random"
 ATTENTION = "attention"
@@ -66,26 +74,29 @@ def run(
     batches: Batches,
     config: CorrelationConfig,
     rng: np.random.Generator,
+    states: Mapping[str, Mapping[str, NDArray[Any]]] | None = None,
 ) -> Iterator[Chunk]:
     """One row for each text and pair: `pair` ("attention/omission"), the MEASURES, `p` of tau, and
     `overlap_expected`, what the overlap would be if one of the two were a random ranking."""
-    from heedful.experiments.observe import read
+    import torch
 
     CORRELATION.check(model.can)
-    methods = methods_of(config)
+    methods = methods_of(config, model, states or {})
     generator_of = generators(rng)
     for examples, batch in batches:
-        output = read(model, batch)
-        real = batch.passage.mask.cpu().numpy()  # (B, length)
-        scores = {name: method(model, batch, output) for name, method in methods.items()}
-        scores[ATTENTION] = output.alpha.cpu().numpy()  # already known: not computed again
+        with torch.no_grad():
+            output = model(batch)
+        found = {name: method(model, batch, output) for name, method in methods.items()}
+        scores = {name: by_word(values, batch.passage) for name, values in found.items()}  # (B, words) each
+        attention = scores[ATTENTION]
+        real = by_word(batch.passage.mask, batch.passage) > 0
         scores[RANDOM] = random_scores(real, [generator_of(i) for i in examples])
         if config.absolute:
             scores = {name: np.abs(values) for name, values in scores.items()}
         base: Chunk = {
             "example": np.asarray(examples, dtype=np.int64),
             "predicted": output.predicted.cpu().numpy(),
-            "max_attention": np.where(real.any(1), output.alpha.amax(1).double().cpu().numpy(), np.nan),
+            "max_attention": np.where(real.any(1), attention.max(1, initial=0.0).astype(np.float64), np.nan),
             "n_words": real.sum(1),
         }
         for first, second in config.pairs:
@@ -93,22 +104,43 @@ def run(
             yield base | pair | compared(scores[first], scores[second], real, config.k)
 
 
-def methods_of(config: CorrelationConfig) -> dict[str, Callable[..., Floats]]:
-    """Each method of the pairs once, with its options, as a function (model, batch, output) -> scores."""
+def by_word(values: Tensor, tokens: Tokens) -> Floats:
+    """Scores of tokens as scores of words: pieces are summed. (B, length) -> (B, words), or as they are."""
+    import torch
+
+    if tokens.word_index is None:
+        plain: Floats = values.detach().cpu().numpy()
+        return plain
+    words = tokens.word_index.clamp(min=0)
+    summed = torch.zeros(len(words), int(words.max()) + 1, dtype=torch.float64, device=words.device)
+    summed.scatter_add_(1, words, values.detach().double() * tokens.mask)
+    return summed.cpu().numpy()
+
+
+def explainers_of(config: CorrelationConfig) -> list[str]:
+    return [name for pair in config.pairs for name in pair]
+
+
+def methods_of(
+    config: CorrelationConfig, model: Network, states: Mapping[str, Mapping[str, NDArray[Any]]]
+) -> dict[str, Callable[..., Tensor]]:
+    """Each method of the pairs once, with its options, as a function (model, batch, output) -> (B, length).
+
+    Attention is always among them: every row has its largest weight.
+    """
     from heedful.explainers import EXPLAINERS
     from heedful.explainers.gradient import JAIN_WALLACE as GRADIENT
     from heedful.explainers.occlusion import LEAVE_ONE_OUT
 
     published: dict[str, dict[str, Any]] = {"gradient_x_input": {**GRADIENT}, "omission": {**LEAVE_ONE_OUT}}
-    names = list(
-        dict.fromkeys(name for pair in config.pairs for name in pair if name not in (ATTENTION, RANDOM))
-    )
+    names = [ATTENTION, *(name for name in explainers_of(config) if name not in (ATTENTION, RANDOM))]
     for name in config.options:
         if name not in names:
             raise Mistake(f"options are given for {name!r}, which is in none of the pairs, or takes none.")
 
-    def prepared(name: str) -> Callable[..., Floats]:
-        explainer = EXPLAINERS.find(name)
+    def prepared(name: str) -> Callable[..., Tensor]:
+        explainer = EXPLAINERS.find(name).with_state(states.get(name))
+        explainer.check(model.can)
         options = published.get(name, {}) | config.options.get(name, {})
         if "parts" in explainer.options:
             options = {"parts": "passage"} | options  # the query is not attended to
@@ -117,18 +149,15 @@ def methods_of(config: CorrelationConfig) -> dict[str, Callable[..., Floats]]:
             known = ", ".join(sorted(explainer.options)) or "none"
             raise Mistake(f"{name} does not take the option {unknown[0]!r}. It takes: {known}.")
 
-        knows = "output" in explainer.options
+        knows = "output" in explainer.keywords
 
-        def scores(model: Network, batch: Batch, output: Output) -> Floats:
-            explainer.check(model.can)
+        def scores(model: Network, batch: Batch, output: Output) -> Tensor:
             known = {"output": output} if knows else {}
-            found = explainer.run(model, batch, output.predicted, **options, **known).passage
-            values: Floats = found.detach().cpu().numpy()
-            return values
+            return explainer.run(model, batch, output.predicted, **options, **known).passage
 
         return scores
 
-    return {name: prepared(name) for name in names}
+    return {name: prepared(name) for name in dict.fromkeys(names)}
 
 
 def random_scores(real: Bools, rngs: list[np.random.Generator]) -> Floats:
@@ -178,13 +207,72 @@ def _line(table: pa.Table) -> Line:
     return line
 
 
+def figures(trial: Trial) -> Sequence[Figure]:
+    from heedful.experiments.correlation_figures import figures as draw  # needs altair
+
+    return draw(trial, COLUMNS["tau"])
+
+
+def _measure(key: str, title: str, short: str, pair: str) -> Measure:
+    return Measure(key, title, short, "tau", f"{pair}.overall.tau", pair)
+
+
+def _statistic(title: str, pair: str) -> Statistic:
+    reading = "τ: mean rank correlation of attention with another explanation."
+    return Statistic(title, f"{pair}.overall.tau.mean", reading)
+
+
+COLUMNS = {
+    "tau": Column(
+        "Kendall's τ",
+        -1,
+        1,
+        "1: both rank the words alike; 0: no relation; −1: they rank them in reverse.",
+        bins=40,
+    ),
+    "spearman": Column("Spearman's ρ", -1, 1, "As τ, on ranks: 1 is full agreement, 0 none."),
+    "weighted_tau": Column(
+        "top-weighted τ", -1, 1, "As τ, but agreement about the strongest words counts most."
+    ),
+    "overlap": Column(
+        "overlap of the strongest words", 0, 1, "The share of the strongest words that both name."
+    ),
+    "p": Column("p of τ", 0, 1, "How often chance gives as much agreement.", drawn=False),
+    "overlap_expected": Column("overlap by chance", 0, 1, "What a random order would get.", drawn=False),
+}
+
 CORRELATION = Experiment(
     name="correlation",
-    question="Does attention agree with other measures of what mattered?",
+    question=QUESTION,
     paper="Jain & Wallace 2019, section 4.1",
     config=CorrelationConfig,
-    needs=frozenset({"attends", "differentiable"}),
+    needs=frozenset({"attends"}),
     version="1",
     run=run,
     summarise=summarise,
+    asks="whether its attention agrees with other explanations",
+    columns=COLUMNS,
+    by="pair",
+    group_title=pair_name,
+    measures=(
+        _measure("tau_g", "τ of attention and gradient × input", "τ gradient", "attention/gradient_x_input"),
+        _measure("tau_loo", "τ of attention and leave-one-out", "τ leave-one-out", "attention/omission"),
+        _measure(
+            "tau_ceiling",
+            "τ of gradient × input and leave-one-out",
+            "τ of the two",
+            "gradient_x_input/omission",
+        ),
+        _measure("tau_random", "τ of attention and a random order", "τ random", "attention/random"),
+    ),
+    statistics=(
+        _statistic("τ with gradients", "attention/gradient_x_input"),
+        _statistic("τ with leave-one-out", "attention/omission"),
+    ),
+    draw=figures,
+    judge=verdict,
+    examples=reasons,
+    tabulate=compare,
+    forwards=(3, 1),  # the prediction, a gradient (forward and backward), and each word left out
+    explainers=explainers_of,
 )

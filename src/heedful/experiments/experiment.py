@@ -1,4 +1,5 @@
-"""What an experiment is: one question asked of a model, answered in rows, and a summary of the rows.
+"""What an experiment is: one question asked of a model, answered in rows, a summary of the rows, and a
+description of both, which is all that the rest of heedful knows of it.
 
 `run` yields chunks of rows and touches no file; `summarise` is a pure function of the finished table and
 needs no torch. Chance comes in as a generator and is dealt out by example (`generators`), so an example's
@@ -7,8 +8,8 @@ rows are the same in any batch, in any order, and after an interruption.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,16 +18,27 @@ from numpy.typing import NDArray
 
 from heedful.config import Config
 from heedful.errors import Mistake
+from heedful.experiments.comparison import Comparison, Evidence, measures_beside
+from heedful.experiments.description import Column, Measure, Reason, Statistic, Trial, Weights
+from heedful.experiments.verdict import Verdict, from_json, to_json
+from heedful.figures.figure import Figure
 
 if TYPE_CHECKING:
     from heedful.records import Batch
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Column = NDArray[Any] | list[str] | list[NDArray[np.float64]]
-Chunk = dict[str, Column]  # rows in columns; every chunk of an experiment has the same columns
+Cells = NDArray[Any] | list[str] | list[NDArray[np.float64]]
+Chunk = dict[str, Cells]  # rows in columns; every chunk of an experiment has the same columns
 Batches = Iterable[tuple[Ints, "Batch"]]  # indices of the examples, and their batch
 Summary = dict[str, Any]
+
+COMMON = ("example", "predicted", "max_attention", "n_words")  # columns that every table has
+VERDICT = "verdict"  # the key of a stored summary
+
+
+def no_explainers(config: Config) -> tuple[str, ...]:
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +46,10 @@ class Experiment:
     """A question by name.
 
     `run(model, batches, config, rng)` yields chunks with the columns `example` (index), `predicted`
-    (label), `max_attention`, `n_words`, and its own. `version` changes whenever the rows would.
+    (label), `max_attention`, `n_words`, and its own. `version` changes whenever the rows would. An experiment
+    one of whose `explainers` learns is also given `states`: what each has learnt, by name.
+    What follows `summarise` describes the rows, and may be left out: then they are listed and drawn as they are.
+    Its functions are pure, and none needs torch.
     """
 
     name: str
@@ -45,6 +60,21 @@ class Experiment:
     version: str
     run: Callable[..., Iterator[Chunk]]
     summarise: Callable[[pa.Table], Summary]
+    asks: str = ""  # the question as a clause: "whether its attention agrees with other explanations"
+    columns: Mapping[str, Column] = field(default_factory=dict)  # the first that is drawn is shown first
+    by: str | None = None  # the column that tells the several rows of one text apart
+    group_title: Callable[[str], str] = str  # what a value of that column is called
+    measures: tuple[Measure, ...] = ()
+    statistics: tuple[Statistic, ...] = ()  # of a run, beside other runs
+    weights: Weights | None = None
+    draw: Callable[[Trial], Sequence[Figure]] | None = None
+    judge: Callable[[Trial], Verdict] | None = None  # None: the experiment has no say in the headline
+    examples: Callable[[Trial], Iterable[Reason]] = lambda trial: ()
+    tabulate: Callable[[Evidence], Comparison] | None = None
+    forwards: tuple[float, float] = (1, 0)  # passes through the model by text, and by word
+    explainers: Callable[[Any], Iterable[str]] = (
+        no_explainers  # that it uses, by name, given its configuration
+    )
 
     def check(self, can: frozenset[str], model: str = "this model") -> None:
         """Refuse by name a model that lacks what the question needs."""
@@ -52,8 +82,70 @@ class Experiment:
 
         require(self.needs, can, self.name, model)
 
+    def figures(self, trial: Trial) -> Sequence[Figure]:
+        """What a page draws: its own figures, or else a histogram of every column that can be drawn."""
+        if self.draw is not None:
+            return self.draw(trial)
+        from heedful.experiments.plain_figures import plain_figures
 
-def to_table(chunks: Iterable[Mapping[str, Column]]) -> pa.Table:
+        return plain_figures(self, trial)
+
+    def verdict(self, trial: Trial) -> Verdict | None:
+        return None if self.judge is None else self.judge(trial)
+
+    def compare(self, evidence: Evidence) -> Comparison:
+        """Runs of a study beside published numbers."""
+        if self.tabulate is not None:
+            return self.tabulate(evidence)
+        return measures_beside(self.question, self.measures, evidence)
+
+    def drawable(self, types: Mapping[str, str]) -> list[str]:
+        """Of a table's columns (name -> type) those with a number for each text: the described ones first."""
+        numbers = [name for name, kind in types.items() if kind in ("double", "float") and name not in COMMON]
+        known = [name for name, about in self.columns.items() if about.drawn and name in numbers]
+        return known + [name for name in numbers if name not in self.columns]
+
+    def column(self, name: str) -> Column:
+        return self.columns.get(name) or Column(name.replace("_", " "))
+
+    def groups(self, table: pa.Table) -> list[str]:
+        """The values of the column `by`, in the order of the rows."""
+        if self.by is None or self.by not in table.column_names:
+            return []
+        return [str(group) for group in dict.fromkeys(table[self.by].to_pylist())]
+
+    @property
+    def code(self) -> tuple[str, ...]:
+        """The modules that decide a summary: when one of them changes, summaries are made again."""
+        own = [made.__module__ for made in (self.summarise, self.judge) if made is not None]
+        names = ("experiments.summary", "experiments.verdict", "measure.columns", "measure.statistics")
+        return tuple(dict.fromkeys([*own, *(f"heedful.{name}" for name in names)]))
+
+
+def summary_with_verdict(experiment: Experiment, trial: Trial) -> Summary:
+    """The summary of a trial as it is stored; the trial's own `summary` is not read."""
+    summary = experiment.summarise(trial.table)
+    verdict = experiment.verdict(replace(trial, summary=summary))
+    return summary if verdict is None else {**summary, VERDICT: to_json(verdict)}
+
+
+def without_verdict(stored: Mapping[str, Any]) -> tuple[Summary, Verdict | None]:
+    """(summary, verdict) of what was stored; None where it has none."""
+    kept = stored.get(VERDICT)
+    verdict = from_json(kept) if isinstance(kept, Mapping) else None
+    return {name: value for name, value in stored.items() if name != VERDICT}, verdict
+
+
+def stranger(name: str) -> Experiment:
+    """Stands in for an experiment that is not installed here: its rows can still be listed and drawn."""
+
+    def refuse(*_: Any) -> Any:
+        raise Mistake(f"the experiment {name!r} is not installed here: its results can only be read.")
+
+    return Experiment(name, name, "", Config, frozenset(), "", refuse, refuse)
+
+
+def to_table(chunks: Iterable[Mapping[str, Cells]]) -> pa.Table:
     """Chunks as one Arrow table in the order of the examples. What is undefined (nan) becomes null."""
     tables = [pa.table({name: _array(column) for name, column in chunk.items()}) for chunk in chunks]
     if not tables:
@@ -63,7 +155,7 @@ def to_table(chunks: Iterable[Mapping[str, Column]]) -> pa.Table:
     return table.take(pa.array(order)).combine_chunks()
 
 
-def _array(column: Column) -> pa.Array:
+def _array(column: Cells) -> pa.Array:
     if isinstance(column, np.ndarray):
         return pa.array(column, from_pandas=True)
     if column and isinstance(column[0], str):

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.experiments.experiment import Chunk, Floats, Ints
-from heedful.explainers.attention_weights import Row, attention_row
+from heedful.explainers.attention_weights import Row, attention_row, row_of
 from heedful.models.link import Link
 from heedful.models.network import Attends, Network, require
+from heedful.models.sequence import present
 from heedful.records import Batch
 
 Observer = Callable[[Ints, Batch], "Observed"]
@@ -35,7 +36,7 @@ class View:
 
     layer: int = -1
     heads: tuple[int, ...] | None = None  # None: all of the layer
-    row: Row = "first"
+    row: Row | None = None  # None: the one that the model's classifier reads
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -202,7 +203,8 @@ def observer(network: Network, view: View | None = None, general: bool = False) 
         attends: Attends = network  # type: ignore[assignment]
         weights = attends.attentions(batch)  # (B, layers, heads, to, from)
         heads: Sequence[int] | None = chosen.heads
-        row = attention_row(weights, batch.passage.present, chosen.layer, heads, chosen.row)  # (B, length)
+        there = present(batch, weights.shape[-1])
+        row = attention_row(weights, there, chosen.layer, heads, chosen.row or row_of(network))  # (B, from)
         front, real = real_words_first(batch.passage.mask)
         return EditedAttention(
             examples=np.asarray(examples, dtype=np.int64),
@@ -218,12 +220,6 @@ def observer(network: Network, view: View | None = None, general: bool = False) 
         )
 
     return observe
-
-
-@torch.no_grad()
-def read(model: Network, batch: Batch) -> Any:
-    """What the model says of a batch, without gradients."""
-    return model(batch)
 
 
 def tvd(p: Tensor, q: Tensor) -> Tensor:

@@ -15,13 +15,24 @@ import pyarrow as pa
 from pydantic import Field
 
 from heedful.config import Config
+from heedful.experiments.comparison import SETTING, Comparison, Evidence, Table, mean_of, number, seeds
+from heedful.experiments.description import Column, Measure, Reason, Statistic, Trial, places_by, quartiles
 from heedful.experiments.experiment import Batches, Chunk, Experiment, Floats, Summary, generators
 from heedful.experiments.summary import Line, column, grouped, quantiles, spread
+from heedful.experiments.verdict import Verdict, border, ends, grade_at, interval
+from heedful.figures.figure import Figure
+from heedful.measure.statistics import between_seeds, quantile
 
 if TYPE_CHECKING:
     from heedful.experiments.observe import Observed
     from heedful.models.network import Network
 
+QUESTION = "Would the prediction have been another, had the same weights been given to other words?"
+HARDLY, MUCH = 0.05, 0.2  # TVD of the output
+RULE = (
+    f"Median change of the output below {HARDLY:g}: hardly; below {MUCH:g}: somewhat; from there on: yes. "
+    "Change: total variation distance, which is the change of the probability where there are two labels."
+)
 _CELLS = 1 << 22  # weights of permuted attention held at once: 32 MB
 
 
@@ -80,13 +91,136 @@ def _line(table: pa.Table) -> Line:
     return spread(median) | quantiles(median)
 
 
+def verdict(trial: Trial) -> Verdict:
+    """The median over texts of the median TVD under permuted attention, with its order-statistic interval."""
+    values = column(trial.table, "median")
+    defined = values[~np.isnan(values)]
+    if not defined.size:
+        return Verdict(
+            QUESTION,
+            "unclear",
+            "Undefined",
+            "No text has words to shuffle.",
+            RULE,
+            "is empty",
+            bars=(HARDLY, MUCH),
+        )
+    found = quantile(defined)
+    grade = grade_at(found.value, HARDLY, MUCH, rising=True)
+    answer = {"for": "Yes", "mixed": "Somewhat", "against": "Hardly"}[grade]
+    meaning = {
+        "for": "on this model the prediction depends on which word gets which weight",
+        "mixed": "on this model the weights matter, but they do not decide alone",
+        "against": "on this model the attention weights are not what decides",
+    }[grade]
+    clause = {
+        "for": "decides the prediction to a large part",
+        "mixed": "moves the prediction somewhat",
+        "against": "hardly moves the prediction",
+    }[grade]
+    # A change of more than 1/2 always turns the answer of a model with two labels.
+    turned = float((defined > 0.5).mean())
+    more = (
+        f" For {turned:.0%} of the texts most shuffles change it by more than 0.5." if turned >= 0.005 else ""
+    )
+    digits = 3 if found.value < 0.1 else 2
+    sentence = (
+        f"Shuffling the attention weights over the words of a text changes the prediction by "
+        f"{interval(found, digits)} in the median of {defined.size:,} texts: {meaning}.{more}"
+        f"{border(found, HARDLY, MUCH)}"
+    )
+    return Verdict(QUESTION, grade, answer, sentence, RULE, clause, *ends(found), bars=(HARDLY, MUCH))
+
+
+def figures(trial: Trial) -> list[Figure]:
+    """Figure 3: the median change of the output under permuted attention, against the largest weight."""
+    from heedful.figures.drawing import by_max_attention
+
+    about = COLUMNS["median"]
+    return [
+        Figure(
+            "permutation",
+            "Change of the prediction when attention is shuffled",
+            "Each point is a text: the sharper its attention (right), the more a shuffle should change the prediction "
+            "(up). Boxes hold the middle half of the texts, thick lines are medians. Points at the bottom right are "
+            "texts with sharp attention that does not matter.",
+            "Change of the output under shuffled attention against the largest weight; "
+            f"{quartiles(trial.summary['overall'])}.",
+            by_max_attention(
+                trial.frame("median"), trial.labels, f"change when shuffled ({about.unit})", (0.0, 1.0)
+            ),
+        )
+    ]
+
+
+def reasons(trial: Trial) -> Iterator[Reason]:
+    rows = trial.table
+    change, peak = column(rows, "median"), column(rows, "max_attention")
+    # For two labels, a change of the probability by more than one half always turns the answer.
+    turned = np.nanmax(change, initial=0.0) > 0.5 and set(rows["predicted"].to_pylist()) <= {0, 1}
+    told = ": most shuffles turn it into the other label" if turned else ""
+    most = f"The prediction that shuffled attention changes most{told}."
+    yield Reason("Shuffling matters most", most, places_by(rows, -change))
+    calm = "Attention is sharp (its largest weight is above one half), and shuffling it changes nothing."
+    sharp = places_by(rows, np.where(peak > 0.5, change, np.nan))
+    yield Reason("Sharp, and without effect", calm, sharp)
+
+
+def compare(evidence: Evidence) -> Comparison:
+    """Figure 3 in numbers: the median change of output when attention is permuted, by max attention."""
+    rows = []
+    for setting, found in evidence:
+        means = between_seeds([one["overall"]["mean"] for one in found])
+        median = sum(one["overall"]["q50"] for one in found) / len(found)
+        bins = [
+            number(mean_of([one["by_max_attention"][name]["mean"] for one in found]))
+            for name in found[0]["by_max_attention"]
+        ]
+        rows.append((*setting, seeds(means), number(median), *bins))
+    header = (*SETTING, "mean Δŷ", "median Δŷ", "max α < .25", "< .5", "< .75", "≥ .75")
+    note = (
+        "Median output change Δŷ over 100 permutations of the attention of each text (figure 3): mean and median "
+        "over texts, and the mean in bins of the largest weight."
+    )
+    return Comparison(tables=(Table("Permuted attention", header, tuple(rows), note),) if rows else ())
+
+
+COLUMNS = {
+    "median": Column(
+        "median change of the output",
+        0,
+        1,
+        "Near 0: shuffling the attention weights over the words leaves the prediction where it was.",
+        unit="TVD",
+    ),
+    "mean": Column("mean change of the output", 0, 1, "The mean over all permutations.", unit="TVD"),
+    "max": Column("largest change of the output", 0, 1, "What the most harmful permutation did.", unit="TVD"),
+}
+
 PERMUTATION = Experiment(
     name="permutation",
-    question="Would the prediction have been another, had the same weights been given to other words?",
+    question=QUESTION,
     paper="Jain & Wallace 2019, section 4.2.1",
     config=PermutationConfig,
     needs=frozenset({"attends", "edits_attention"}),
     version="1",
     run=run,
     summarise=summarise,
+    asks="whether the prediction changes when attention is shuffled",
+    columns=COLUMNS,
+    measures=(
+        Measure("permutation", "output change under shuffled attention", "Δŷ shuffled", "median", "overall"),
+    ),
+    statistics=(
+        Statistic(
+            "change when shuffled",
+            "overall.q50",
+            "Change when shuffled: median change of the prediction under shuffled attention.",
+            ".3f",
+        ),
+    ),
+    draw=figures,
+    judge=verdict,
+    examples=reasons,
+    tabulate=compare,
 )

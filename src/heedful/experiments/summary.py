@@ -13,17 +13,25 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from heedful.experiments.experiment import Floats
 from heedful.measure import statistics
+from heedful.measure.columns import BINS, Bools, Floats, bin_of, column, quantiles
 
-Bools = NDArray[np.bool_]
 Line = dict[str, Any]
 
-EDGES = (0.0, 0.25, 0.5, 0.75, 1.0)  # bins of max attention in figures 3 and 5 of Jain & Wallace 2019
-BINS = ("[0, .25)", "[.25, .5)", "[.5, .75)", "[.75, 1]")
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+__all__ = [
+    "BINS",
+    "Bools",
+    "Line",
+    "bin_of",
+    "column",
+    "grouped",
+    "mean",
+    "plain",
+    "quantiles",
+    "share",
+    "spread",
+]
 
 
 def grouped(table: pa.Table, line: Callable[[pa.Table], Line]) -> dict[str, Any]:
@@ -45,17 +53,6 @@ def grouped(table: pa.Table, line: Callable[[pa.Table], Line]) -> dict[str, Any]
     }
 
 
-def bin_of(max_attention: Floats) -> NDArray[np.int64]:
-    """The bin of each text, the last one closed; -1 where max attention is undefined."""
-    place = np.clip(np.searchsorted(EDGES, max_attention, side="right") - 1, 0, len(BINS) - 1)
-    return np.where(np.isnan(max_attention), -1, place)
-
-
-def column(table: pa.Table, name: str) -> Floats:
-    """A column as floats, null as nan."""
-    return np.asarray(table[name].to_numpy(zero_copy_only=False), dtype=np.float64)
-
-
 def spread(values: Floats, p: Floats | None = None) -> Line:
     """n, undefined, mean, std, bootstrap interval of the mean (low, high), and with p-values sig_frac.
 
@@ -67,13 +64,6 @@ def spread(values: Floats, p: Floats | None = None) -> Line:
     if p is None:
         del line["sig_frac"]
     return plain(line)
-
-
-def quantiles(values: Floats) -> Line:
-    """The quantiles 5, 25, 50, 75 and 95 percent of the defined values."""
-    defined = values[~np.isnan(values)]
-    found = np.quantile(defined, QUANTILES) if defined.size else np.full(len(QUANTILES), np.nan)
-    return plain({f"q{round(100 * q):02d}": float(value) for q, value in zip(QUANTILES, found, strict=True)})
 
 
 def mean(values: Floats) -> float | None:

@@ -10,7 +10,10 @@ from torch import Tensor
 
 from heedful.errors import Mistake, one_of
 from heedful.explainers.explainer import Explainer, Scores
-from heedful.models.network import Attends
+from heedful.models.classifier import AttentiveOutput
+from heedful.models.network import Attends, Network, Output
+from heedful.models.sequence import present as present_of
+from heedful.models.sequence import split
 from heedful.records import Batch
 
 Row = Literal["first", "last", "mean"]
@@ -23,17 +26,35 @@ def attention(
     *,
     layer: int = -1,
     heads: int | Sequence[int] | None = None,
-    row: Row = "first",
+    row: Row | None = None,
+    output: Output | None = None,
 ) -> Scores:
-    """alpha_t, the same for every target (Bastings & Filippova 2020, equation 1). A query gets no scores.
+    """alpha_t, the same for every target (Bastings & Filippova 2020, equation 1).
 
     Where there are several: the mean over `heads` (None: all) of one `layer` (-1: the last), seen from one position
-    (`row`: the first, where classifiers have [CLS]; the last, where decoders read; or the mean over all).
+    (`row`: the first, where classifiers have [CLS]; the last, where decoders read; or the mean over all; None: the one
+    that the model's classifier reads). A query gets scores where the model attends to it.
+    output: what the model says of the batch, where that is known already and holds its attention.
     """
-    with torch.no_grad():
-        weights = model.attentions(batch)  # (batch, layers, heads, to, from)
-    scores = attention_row(weights, batch.passage.present, layer, heads, row)
-    return Scores(passage=scores * batch.passage.mask, forward_passes=len(batch))
+    if isinstance(output, AttentiveOutput):
+        weights = output.alpha[:, None, None, None]
+    else:
+        with torch.no_grad():
+            weights = model.attentions(batch)  # (batch, layers, heads, to, from)
+    there = present_of(batch, weights.shape[-1])  # (batch, from)
+    values = attention_row(weights, there, layer, heads, row or row_of(model))  # (batch, from)
+    passage, query = split(values, batch)
+    special = (passage * ~batch.passage.mask).sum(1)  # (batch,)
+    if query is not None and batch.query is not None:
+        special = special + (query * ~batch.query.mask).sum(1)
+        query = query * batch.query.mask
+    return Scores(passage * batch.passage.mask, query, forward_passes=len(batch), special=special)
+
+
+def row_of(model: Network) -> Row:
+    """The place that a model's classifier reads: the first, unless it says otherwise."""
+    found: Row = getattr(model, "reads", "first")
+    return found
 
 
 def attention_row(

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from numpy.typing import NDArray
 from torch import Tensor
 
+from heedful.errors import Mistake
 from heedful.models.network import require
 from heedful.records import MethodKind
 
@@ -32,11 +33,9 @@ class Scores:
     query: Tensor | None = None  # (batch, query length)
     gap: Tensor | None = None  # (batch,)
     scale: Tensor | None = None  # (batch,)
-    forward_passes: int = 0  # texts sent through the model, and back
-    backward_passes: int = 0
-    special: Tensor | None = (
-        None  # (batch,) what fell to markers and other special tokens, where that is known
-    )
+    forward_passes: int | Tensor = 0  # texts sent through the model for the batch, or (batch,) for each text
+    backward_passes: int | Tensor = 0
+    special: Tensor | None = None  # (batch,) sum of the scores of special tokens, which are no words
     rest: Mapping[str, Tensor] = field(default_factory=dict)  # (batch,) by name: what fell to no token at all
 
 
@@ -68,14 +67,30 @@ class Explainer:
     axiom: Axiom | None = None
     needs: frozenset[str] = frozenset({"predicts"})  # what a model must be able to do (models/network.py)
     fit: Callable[..., Mapping[str, NDArray[Any]]] | None = None
+    version: str = "1"  # of `fit`: changes whenever it would learn something else
+
+    def with_state(self, state: Mapping[str, NDArray[Any]] | None) -> Explainer:
+        """The explainer that knows what was learnt; itself, where it does not learn."""
+        if self.fit is None:
+            return self
+        if state is None:
+            raise Mistake(
+                f"{self.name} learns from training texts: give the run folder of the model, not a loaded model."
+            )
+        return replace(self, fit=None, run=partial(self.run, state=state))
 
     @property
-    def options(self) -> frozenset[str]:
-        """The names of the keyword arguments that `run` takes; those that a `partial` has fixed are none."""
+    def keywords(self) -> frozenset[str]:
+        """The keyword arguments that `run` takes; those that a `partial` has fixed are none."""
         parameters = inspect.signature(self.run).parameters.values()
         fixed = self.run.keywords if isinstance(self.run, partial) else {}
         named = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.default is not p.empty}
-        return frozenset(named - set(fixed) - {"state"})
+        return frozenset(named - set(fixed))
+
+    @property
+    def options(self) -> frozenset[str]:
+        """Those that a person can choose; the others are given by whoever runs the method."""
+        return self.keywords - {"state", "output", "progress"}
 
     def check(self, can: frozenset[str], model: str = "this model") -> None:
         """Refuse by name a model that lacks what the method needs."""

@@ -20,13 +20,13 @@ from torch import Tensor
 from heedful.errors import one_of
 from heedful.explainers.edits import Operator
 from heedful.explainers.explainer import Explainer, Scores
+from heedful.explainers.gradient import Parts, explained_parts
 from heedful.explainers.one_word import OneWord, change_each_word
 from heedful.explainers.perturb import Progress
 from heedful.models.link import Link, Of
 from heedful.models.network import Network, Output
 from heedful.records import Batch, Part, Tokens
 
-Parts = Literal["passage", "query", "both"]
 Change = Literal["score", "tvd"]
 
 # Jain & Wallace 2019, section 4.1: leave-one-out is omission by the total variation distance of the outputs.
@@ -58,15 +58,11 @@ def effects(
     state_tolerance: with a BiLSTM, a changed text whose state has come back to the original's within it is not read
     further; 0 reads all of it. output: what the model says of the batch as it is, where that is known already.
     """
-    for what, given, known in (
-        ("score", of, ["logit", "probability"]),
-        ("change", change, ["score", "tvd"]),
-        ("part of a text", parts, ["passage", "query", "both"]),
-    ):
-        if given not in known:
-            raise one_of(what, given, known)
+    asked_parts = explained_parts(model, parts, of)
+    if change not in ("score", "tvd"):
+        raise one_of("change", change, ["score", "tvd"])
 
-    def effect(part: Part, tokens: Tokens) -> tuple[Tensor, int]:
+    def effect(part: Part, tokens: Tokens) -> Tensor:
         asked = change_each_word(
             model,
             batch,
@@ -80,17 +76,26 @@ def effects(
         )
         drops = difference(model.link, asked, target, of, change)  # (batch, length)
         drops = (drops.abs() if absolute else drops) * tokens.mask
-        return drops if tokens.word_index is None else drops / pieces_of(tokens), asked.texts
+        return drops if tokens.word_index is None else drops / pieces_of(tokens)
 
-    texts = 0
     passage, query = torch.zeros(batch.passage.ids.shape, device=model.device, dtype=model.dtype), None
-    if parts != "query":
-        passage, texts = effect("passage", batch.passage)
-    if parts != "passage" and batch.query is not None and model.has_query:
-        query, of_query = effect("query", batch.query)
-        texts += of_query
+    passes = torch.zeros(
+        len(batch), dtype=torch.long, device=model.device
+    )  # the text itself, and one for each word
+    if "passage" in asked_parts:
+        passage, passes = effect("passage", batch.passage), 1 + n_words(batch.passage)
+    if "query" in asked_parts and batch.query is not None:
+        query = effect("query", batch.query)
+        passes = passes + 1 + n_words(batch.query)
         passage = passage.to(query.dtype)
-    return Scores(passage=passage, query=query, forward_passes=texts)
+    return Scores(passage=passage, query=query, forward_passes=passes)
+
+
+def n_words(tokens: Tokens) -> Tensor:
+    """(batch,)"""
+    if tokens.word_index is None:
+        return tokens.mask.sum(1)
+    return (tokens.word_index * tokens.mask + tokens.mask.long() - 1).amax(1) + 1
 
 
 def difference(link: Link, asked: OneWord, target: Tensor, of: Of, change: Change) -> Tensor:

@@ -84,13 +84,23 @@ def change_each_word(
         if not general and has_structure(model):
             if part == "query":
                 return _query(model, batch, *how)
-            found = _passage(model, batch, *how, tolerance, output)
+            found = _unchanged(
+                _passage(model, batch, *how, tolerance, output), batch.passage, operator, token
+            )
             return (
                 replace(found, changed=_same_text(batch.passage, found.changed))
                 if operator == "delete"
                 else found
             )
         return _each_text(model, batch, part, *how)
+
+
+def _unchanged(found: OneWord, tokens: Tokens, operator: Operator, token: int | None) -> OneWord:
+    """A word that is replaced by itself changes nothing: bit for bit."""
+    if operator != "replace":
+        return found
+    same = (tokens.ids == hiding(tokens, token)).unsqueeze(-1)  # (batch, length, 1)
+    return replace(found, changed=torch.where(same, found.original.unsqueeze(1), found.changed))
 
 
 def _same_text(tokens: Tokens, changed: Tensor) -> Tensor:

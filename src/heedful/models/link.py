@@ -13,6 +13,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from heedful.errors import one_of
+
 Of = Literal["logit", "probability"]
 
 
@@ -40,6 +42,8 @@ class Link:
 
     def score(self, logits: Tensor, target: Tensor, of: Of = "logit") -> Tensor:
         """f_c, the number that is explained, for label c = target: (..., outputs), (...) -> (...)."""
+        if of not in ("logit", "probability"):
+            raise one_of("choice of", of, ["logit", "probability"])
         if of == "probability":
             return self.probabilities(logits).gather(-1, target.unsqueeze(-1)).squeeze(-1)
         return self._logit(logits, target)

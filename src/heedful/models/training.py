@@ -8,24 +8,26 @@ run that is resumed after any epoch ends with the same bits as one that never st
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional as F
 
 from heedful.config import TrainingConfig
 from heedful.data.batching import Encoded, Ints, cut
 from heedful.measure.performance import performance
 from heedful.models.classifier import AttentiveClassifier
 from heedful.models.link import LOG_ODDS
-from heedful.models.network import Network, Output
+from heedful.models.network import Network
+from heedful.models.objectives import find_loss
 
 Weights = dict[str, Tensor]
 TOKEN_BUDGET = 2**14  # tokens of a batch when only predictions are wanted
+NONE: Mapping[str, AttentiveClassifier] = MappingProxyType({})
 STEP_TOKENS = 80_000  # of one backward pass: a step with more is taken in parts, so long texts cost no memory
 
 
@@ -63,14 +65,17 @@ def fit(
     seed: int,
     state: TrainingState | None = None,
     on_step: Callable[[int, float], None] = lambda examples, loss: None,
+    bases: Mapping[str, AttentiveClassifier] = NONE,
 ) -> Iterator[TrainingState]:
     """Train `model` in place and yield the state after each epoch; it ends with the best weights.
+
+    `config.objective` says what is made small; `bases` are the trained models that it needs, by its names for them.
 
     Stops before `config.epochs` when nothing can improve: the dev score is perfect, or `config.patience`
     epochs brought nothing better.
     """
     metric = config.metric or ("roc_auc" if model.link is LOG_ODDS else "accuracy")
-    loss_of = loss_function(model, train, config)
+    loss_of = find_loss(model, train, config, bases)
     optimiser = make_optimiser(model, config)
     state, lengths = state or TrainingState(), train.lengths
     if state.history:
@@ -87,7 +92,7 @@ def fit(
             summed = 0.0
             for part in parts(indices, lengths):
                 batch = train.batch(part)
-                loss = loss_of(model(batch), batch.labels)
+                loss = loss_of(model(batch), batch)
                 loss.backward()  # type: ignore[no-untyped-call]
                 summed += loss.item()
             optimiser.step()
@@ -113,7 +118,7 @@ def fit(
 def parts(indices: Ints, lengths: Ints) -> list[Ints]:
     """A step's examples in as few equal parts as STEP_TOKENS allows: one, but for long texts.
 
-    The loss is a sum over the examples, so the gradients of the parts add up to that of the step.
+    Every loss is a sum over the examples, so the gradients of the parts add up to that of the step.
     """
     tokens = len(indices) * int(lengths[indices].max())
     return np.array_split(indices, min(len(indices), -(-tokens // STEP_TOKENS)))
@@ -134,38 +139,6 @@ def predict(model: Network, encoded: Encoded) -> NDArray[np.float64]:
         for indices, batch in encoded.batches(512, token_budget=TOKEN_BUDGET):
             result[indices] = model(batch).probabilities.double().cpu().numpy()
     return result
-
-
-def loss_function(
-    model: AttentiveClassifier, train: Encoded, config: TrainingConfig
-) -> Callable[[Output, Tensor | None], Tensor]:
-    """Cross-entropy summed over the batch, as in the authors' code.
-
-    Two labels: positives weigh N / N+ - 1, so both classes weigh the same. More: each N / (labels N_c).
-    Questions and inferences (a query) are not weighted.
-    """
-    assert train.labels is not None, "training needs labels"
-    counts = torch.from_numpy(np.bincount(train.labels, minlength=model.n_labels)).float().clamp(min=1)
-    counts = counts.to(model.device)
-    weighted = config.class_weights and not model.has_query
-    if model.link is LOG_ODDS:
-        positive = counts[0] / counts[1] if weighted else None  # N / N+ - 1
-
-        def binary(output: Output, labels: Tensor | None) -> Tensor:
-            assert labels is not None
-            target = labels.to(output.logits.dtype).unsqueeze(-1)  # (batch, 1)
-            return F.binary_cross_entropy_with_logits(
-                output.logits, target, pos_weight=positive, reduction="sum"
-            )
-
-        return binary
-    weight = counts.sum() / (model.n_labels * counts) if weighted else None  # (labels,)
-
-    def several(output: Output, labels: Tensor | None) -> Tensor:
-        assert labels is not None
-        return F.cross_entropy(output.logits, labels, weight=weight, reduction="sum")
-
-    return several
 
 
 def make_optimiser(model: AttentiveClassifier, config: TrainingConfig) -> torch.optim.Adam:

@@ -1,4 +1,4 @@
-"""What a page carries with it: its style, its script, and the library that draws; and how data enters it.
+"""What a page carries with it: its style and its script; and how data enters it.
 
 The Content-Security-Policy names each script and style by the hash of its text, so nothing that came from
 data can run, even if it should slip through the escaping. Vega runs without `eval` (its interpreter).
@@ -9,12 +9,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from heedful.colours import STYLE
-from heedful.report.theme import stylesheet
+from heedful.figures import script as figures
+from heedful.figures.theme import stylesheet
 
 HERE = "heedful.report"
 
@@ -24,25 +24,12 @@ def text_of(name: str) -> str:
     return files(HERE).joinpath(name).read_text(encoding="utf-8")
 
 
-@cache
-def vega() -> str:
-    """Vega, Vega-Lite and Vega-Embed (BSD-3-Clause) as one script, from the package that carries them.
-
-    Made fit for a <script> element; its names stay inside, except `vegaEmbed`.
-    """
-    import vl_convert
-
-    bundle = vl_convert.javascript_bundle("window.vegaEmbed=vegaEmbed;").replace("\r\n", "\n")
-    safe = bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
-    return f"(()=>{{{safe}}})();"
-
-
 def page_style() -> str:
-    return stylesheet() + STYLE + text_of("page.css")
+    return stylesheet() + STYLE + figures.STYLE + text_of("page.css")
 
 
 def page_script() -> str:
-    return text_of("page.js")
+    return figures.drawing() + text_of("page.js")
 
 
 def digest(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The examples of a page: one text, the heatmaps of all methods, and its attention beside the adversarial."""
+"""The examples of a page: one text, the heatmaps of all methods, and its attention beside another."""
 
 from __future__ import annotations
 
@@ -9,55 +9,48 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from heedful.attribution import Attribution, Explained
-from heedful.heatmap import Pair, html, visible
-from heedful.records import Example
-from heedful.report.examples import DISAGREES, Choice
+from heedful.experiments import find
+from heedful.experiments.description import Weights
+from heedful.figures.names import method_name
+from heedful.heatmap import html, visible
+from heedful.records import Example, Words
+from heedful.report.examples import Choice
 from heedful.report.findings import Illustrated
-from heedful.report.naming import check_says, method_name
 
 Row = dict[str, Any]
+
+# Sharp attention bends the path of integrated gradients: on pages they take as many steps as they need, up to a bound.
+STEPS: dict[str, Any] = {"tolerance": 0.05, "max_steps": 400}
 
 
 def cards(run: Illustrated) -> list[dict[str, Any]]:
     """What the template shows of each choice."""
-    adversaries = _adversaries(run, {choice.place for choice in run.choices})
+    pairs = _pairs(run, {choice.place for choice in run.choices})
+    task = run.findings.info["task"]
     return [
-        _card(
-            choice,
-            explained,
-            run.examples[choice.place],
-            adversaries.get(choice.place),
-            run.findings.info["task"],
-        )
+        _card(choice, explained, run.examples[choice.place], pairs.get(choice.place, []), task)
         for choice, explained in zip(run.choices, run.chosen, strict=True)
     ]
 
 
-def _adversaries(run: Illustrated, places: set[int]) -> dict[int, Row]:
-    table = run.findings.tables.get("adversarial")
-    if table is None:
-        return {}
-    rows = np.flatnonzero(np.isin(table["example"].to_numpy(), list(places)))
-    found = table.select(["example", "attention", "adversarial", "delta_y", "jsd"]).take(rows)
-    return {row["example"]: row for row in found.to_pylist()}
+def _pairs(run: Illustrated, places: set[int]) -> dict[int, list[tuple[Weights, Row]]]:
+    """By place the rows of experiments that have weights over the words."""
+    found: dict[int, list[tuple[Weights, Row]]] = {}
+    for name, table in run.findings.tables.items():
+        weights = find(name).weights
+        if weights is not None and {weights.own, weights.other} <= set(table.column_names):
+            for row in table.take(
+                np.flatnonzero(np.isin(table["example"].to_numpy(), list(places)))
+            ).to_pylist():
+                if row[weights.own] is not None and row[weights.other] is not None:
+                    found.setdefault(row["example"], []).append((weights, row))
+    return found
 
 
 def _card(
-    choice: Choice, explained: Explained, example: Example, adversary: Row | None, task: str
+    choice: Choice, explained: Explained, example: Example, pairs: list[tuple[Weights, Row]], task: str
 ) -> dict[str, Any]:
     words = explained.passage
-    pair, delta = [], ""
-    if adversary and adversary["jsd"] is not None and len(adversary["attention"]) == len(words):
-        own, other = (np.array(adversary[name]) for name in ("attention", "adversarial"))
-        names = ("the model's attention", "adversarial attention")
-        pair = [
-            {"name": name, "html": Markup(html(words, scores, False, label=name, peak=peak))}
-            for name, scores, peak in Pair(words, own, other, adversary["delta_y"], names).halves()
-        ]
-        delta = (
-            f"The prediction changes by {adversary['delta_y']:.4f} between the two (Δŷ); "
-            f"their distance is {adversary['jsd']:.2f} (JSD, at most 0.69)."
-        )
     return {
         "place": choice.place,
         "title": choice.title,
@@ -67,8 +60,25 @@ def _card(
         "asked": "Hypothesis" if task == "nli" else "Question",
         "query": visible(explained.query.text, 2000) if explained.query else "",
         "methods": [_method(explained, a) for a in explained.attributions],
-        "pair": pair,
-        "delta": delta,
+        "pairs": [
+            _pair(words, weights, row)
+            for weights, row in pairs
+            if len(words) and len(row[weights.own]) == len(row[weights.other]) == len(words)
+        ],
+    }
+
+
+def _pair(words: Words, weights: Weights, row: Row) -> dict[str, Any]:
+    """Two lists of weights over the same words, on one scale."""
+    both = [np.array(row[weights.own]), np.array(row[weights.other])]
+    peak = float(np.abs(both).max(initial=0.0))
+    return {
+        "heading": weights.heading,
+        "halves": [
+            {"name": name, "html": Markup(html(words, scores, False, label=name, peak=peak))}
+            for name, scores in zip(weights.titles, both, strict=True)
+        ],
+        "caption": weights.caption(row),
     }
 
 
@@ -86,9 +96,9 @@ def _outcome(explained: Explained, example: Example) -> str:
 
 def _note(choice: Choice, explained: Explained) -> str:
     """A low rank correlation often is about words that hardly count: say so where the strongest word is the same."""
-    pair = [a for a in explained.attributions if a.method in ("attention", "gradient_x_input")]
+    pair = [a for a in explained.attributions if a.method in choice.ranked_by]
     tops = {int(np.abs(a.scores["passage"]).argmax()) for a in pair if len(a.scores["passage"])}
-    if choice.title != DISAGREES or len(pair) != 2 or len(tops) != 1:
+    if len(pair) != 2 or len(tops) != 1:
         return ""
     word = visible(explained.passage.surface(tops.pop()), 40)
     return (
@@ -107,3 +117,15 @@ def _method(explained: Explained, a: Attribution) -> dict[str, Any]:
         "about": visible(f"{kind}{warning}", 300),
         "html": Markup(html(explained.passage, scores, a.signed, label=label, peak=a.peak)),
     }
+
+
+def check_says(a: Attribution) -> str:
+    """How far a method met its own promise. On a page nobody can raise an option, so it says what to make of it."""
+    check = a.check
+    if check is None:
+        return ""
+    steps, missed = a.options.get("max_steps"), check.relative
+    if check.ok or missed is None or a.method != "integrated_gradients" or steps is None:
+        return str(check)
+    share = f"{missed:.0%}" if missed < 1 else "all"
+    return f"✗ after {steps} steps {share} of the change is still missing: read these scores with care"

@@ -8,30 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from heedful.config import RunConfig
-from heedful.engine.commands import settings, train_words
-from heedful.experiments import EXPERIMENTS, find
+from heedful.config import RunConfig, TrialConfig
+from heedful.engine.commands import settings, train_words, trial_words
+from heedful.experiments import find
+from heedful.figures.names import join_words, method_name
 from heedful.heatmap import visible
 from heedful.measure.statistics import Interval
 from heedful.report import sample
 from heedful.report.findings import Findings, Illustrated
-from heedful.report.naming import method_name
-from heedful.report.verdicts import listed
 
 NONE = "–"
 RUNS = Path("runs")  # where `heedful train` puts runs
 MARGIN = 0.05  # of accuracy above always the same answer, or there is little to explain
-ENCODERS = {
-    "bilstm": "a bidirectional LSTM",
-    "cnn": "a convolutional network",
-    "average": "an averaging network",
-    "transformer": "a transformer",
-}
-QUESTIONS = {
-    "correlation": "whether its attention agrees with other explanations",
-    "permutation": "whether the prediction changes when attention is shuffled",
-    "adversarial": "whether quite another attention gives the same prediction",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +29,14 @@ class Fact:
     note: str = ""
 
 
-def asked(findings: Findings) -> str:
+def question(findings: Findings) -> str:
     """One sentence for someone who has never read the papers."""
-    dataset, encoder, attention = findings.setting
-    questions = listed([QUESTIONS[name] for name in EXPERIMENTS if name in findings.tables])
+    on = "asked about" if "source" in findings.info["config"] else "trained on"
+    questions = [find(name).asks or f"“{find(name).question}”" for name in findings.tables]
     return (
         f"Attention gives each word of a text a weight; the weights sum to 1 and are often shown as the reason of a "
-        f"prediction. This model is {ENCODERS[encoder]} with {attention} attention, trained on {visible(dataset)}. "
-        f"We asked {questions}."
+        f"prediction. This model is {findings.description}, {on} {visible(findings.setting[0])}. "
+        f"We asked {join_words(questions)}."
     )
 
 
@@ -57,6 +45,8 @@ def score(findings: Findings) -> Fact:
     found = findings.performance
     name = "f1" if len(findings.labels) == 2 and found.get("f1") is not None else "accuracy"
     title = {"f1": "F1", "accuracy": "accuracy"}[name]
+    if found.get(name) is None:
+        return Fact(f"{title} on {found.get('split', findings.split)}", NONE, "the texts have no labels")
     others = [
         f"{said} {found[key]:.3f}"
         for key, said in (("accuracy", "accuracy"), ("roc_auc", "ROC AUC"))
@@ -128,17 +118,21 @@ def commands(findings: Findings, command: str) -> str:
     """What to type to make the run, its results and this page again."""
     folder = Path(findings.path).parent
     where = [] if folder == RUNS else ["--runs", str(folder)]
-    lines = [shlex.join([*train_words(RunConfig.model_validate(findings.info["config"])), *where])]
+    config, model = findings.info["config"], shlex.quote(findings.path)
+    if "source" in config:  # the model was trained elsewhere, and tried on these data
+        lines, model = [], shlex.join(trial_words(TrialConfig.model_validate(config), folder)[1:])
+    else:
+        lines = [shlex.join([*train_words(RunConfig.model_validate(config)), *where])]
     by_ask: dict[str, list[str]] = {}
     for name, about in findings.asked.items():
         words = ["--split", findings.split]
         words += ["--limit", str(about["limit"])] if about.get("limit") else []
         words += settings(about.get("options", {}), find(name).config().model_dump(mode="json"))
         by_ask.setdefault(shlex.join(words), []).append(name)
-    model = shlex.quote(findings.path)
     lines += [f"heedful run {' '.join(names)} --model {model} {options}" for options, names in by_ask.items()]
     return "\n".join(
-        visible(line, 2000) for line in (*lines, command or f"heedful report {model} -o report.html")
+        visible(line, 2000)
+        for line in (*lines, command or f"heedful report {shlex.quote(findings.path)} -o report.html")
     )
 
 

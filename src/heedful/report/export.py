@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heedful.errors import Mistake
-from heedful.report.drawing import Spec
-from heedful.report.theme import PALETTE, resolved
-from heedful.report.verdicts import Verdict
+from heedful.experiments.verdict import Verdict
+from heedful.figures.figure import Spec
+from heedful.figures.theme import PALETTE, resolved
 from heedful.store.files import whole_file
 
 

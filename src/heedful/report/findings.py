@@ -10,11 +10,13 @@ from typing import Any
 import pyarrow as pa
 
 from heedful.errors import Mistake
-from heedful.experiments import EXPERIMENTS
-from heedful.experiments.adversarial import epsilon_of
+from heedful.experiments import EXPERIMENTS, Published, Trial, find, without_verdict
+from heedful.experiments.description import Setting
+from heedful.experiments.verdict import Verdict
 from heedful.explanation import Explanation
 from heedful.records import Example, Split
 from heedful.report.examples import Choice
+from heedful.report.sample import evidence
 from heedful.store.run import Run
 
 
@@ -29,23 +31,41 @@ class Findings:
     tables: Mapping[str, pa.Table]
     summaries: Mapping[str, Mapping[str, Any]]
     asked: Mapping[str, Mapping[str, Any]]  # by experiment: split, limit, options
+    description: str  # of the model, in words
     split: Split = "test"
+    kept: Mapping[str, Verdict] = field(default_factory=dict)  # verdicts that the summaries have
+    published: Sequence[Published] = ()  # in this setting
+    sources: Sequence[str] = ()  # of published numbers, the most trusted first
 
     @property
     def labels(self) -> list[str]:
         return list(self.info["labels"])
 
     @property
-    def setting(self) -> tuple[str, str, str]:
+    def setting(self) -> Setting:
         config = self.info["config"]
         return config["dataset"], config["model"]["encoder"], config["model"]["attention"]
 
     @property
-    def epsilon(self) -> float | None:
-        """What the adversary was allowed to change of the output."""
-        options = self.asked.get("adversarial", {}).get("options", {})
-        given = options.get("epsilon")
-        return epsilon_of(given, self.info["task"] != "classification")
+    def seed(self) -> int:
+        return int(self.info["config"]["seed"])
+
+    def trial(self, experiment: str) -> Trial:
+        return Trial(
+            experiment,
+            self.tables[experiment],
+            self.summaries[experiment],
+            self.asked.get(experiment, {}).get("options", {}),
+            self.labels,
+            self.info["task"],
+            [row for row in self.published if row.experiment == experiment],
+            self.sources,
+        )
+
+    def verdicts(self) -> dict[str, Verdict]:
+        """By experiment: as it was stored, or where it was not, made from the rows."""
+        found = {name: self.kept.get(name) or find(name).verdict(self.trial(name)) for name in self.tables}
+        return {name: verdict for name, verdict in found.items() if verdict is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +79,16 @@ class Illustrated:
     sample: Explanation = field(default_factory=lambda: Explanation(()))
     sampled: Sequence[int] = ()  # places of `sample`
 
+    def verdicts(self) -> dict[str, Verdict]:
+        """By experiment; `evidence` where the deciding words of the sample are known."""
+        found = evidence(self.sample, [self.examples[place].evidence for place in self.sampled])
+        return ({} if found is None else {"evidence": found}) | self.findings.verdicts()
+
 
 def read(run: Run) -> Findings:
     """The results of a run folder; a run without any is a mistake."""
+    from heedful.report.published import published_in
+
     if not run.path.is_dir():
         raise Mistake(f"there is no run folder {run.path}.")
     info = run.info  # says so where it is not a run folder
@@ -79,15 +106,22 @@ def read(run: Run) -> Findings:
             f"the results of {run.path} are of different splits ({', '.join(sorted(splits))}): "
             "run the experiments again with one --split."
         )
+    stored = {name: without_verdict(run.summary(name)) for name in found}
+    setting = info["config"]["dataset"], run.architecture, run.attention
+    published, sources = published_in(setting)
     return Findings(
         name=run.name,
         path=str(run.path),
         info=info,
         performance=run.summary("performance"),
         tables=tables,
-        summaries={name: run.summary(name) for name in found},
+        summaries={name: summary for name, (summary, _) in stored.items()},
         asked=asked,
+        description=run.description,
         split=splits.pop(),
+        kept={name: verdict for name, (_, verdict) in stored.items() if verdict is not None},
+        published=published,
+        sources=sources,
     )
 
 

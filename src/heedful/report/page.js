@@ -1,4 +1,3 @@
-"use strict";
 // The page's own script: draws the figures, and lets a click on a figure filter the list of instances.
 // Text only ever enters the page as textContent.
 (() => {
@@ -63,7 +62,7 @@
     const row = ([number, id, predicted, truth, words, own, other, values]) => {
       const item = make("li");
       item.dataset.example = number;
-      const digits = { own, other, none: "" }[field.weights.value];
+      const digits = field.weights ? { own, other, none: "" }[field.weights.value] : "";
       item.append(heat(cut.has(number) ? [...words, "…"] : words, digits));
       const meta = make("div", undefined, "meta");
       const said = `predicted ${data.labels[predicted]}`;
@@ -72,7 +71,7 @@
       else meta.append(make("span", `${said}, wrong: it is ${data.labels[truth]}`, "wrong"));
       data.measures.forEach(([key, title], i) => {
         const chosen = key === field.measure.value;
-        if (values[i] !== null && (chosen || !key.startsWith("tau:")))
+        if (values[i] !== null && (chosen || !key.includes(":")))
           meta.append(make(chosen ? "b" : "span", `${title} ${values[i].toFixed(2)}`));
       });
       const card = document.getElementById(`run-${section.dataset.run}-example-${number}`);
@@ -132,45 +131,15 @@
   };
 
   // ---- figures ---------------------------------------------------------------------------------------
-  const save = (view, name, png) => view.toSVG().then((svg) => {
-    const style = getComputedStyle(document.documentElement);
-    const plain = svg.replace(/var\(--(\w+)\)/g, (_, key) => style.getPropertyValue(`--${key}`).trim());
-    const address = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(plain);
-    const give = (href, ending) => {
-      const link = make("a");
-      link.href = href;
-      link.download = `${name}.${ending}`;
-      link.click();
-    };
-    if (!png) return give(address, "svg");
-    const image = new Image();
-    image.onload = () => {
-      const canvas = make("canvas");
-      canvas.width = 2 * image.width;
-      canvas.height = 2 * image.height;
-      const pen = canvas.getContext("2d");
-      pen.fillStyle = style.getPropertyValue("--surface");
-      pen.fillRect(0, 0, canvas.width, canvas.height);
-      pen.drawImage(image, 0, 0, canvas.width, canvas.height);
-      give(canvas.toDataURL("image/png"), "png");
-    };
-    image.src = address;
-    return undefined;
-  });
-
-  const options = { ast: true, actions: false, renderer: "svg", defaultStyle: false, config: theme,
-    tooltip: { disableDefaultStyle: true } };
-
   const drawAll = async () => {
     for (const section of document.querySelectorAll("section.run")) {
       const instances = section.querySelector("form.filter") ? list(section) : null;
       const specs = read(`figures-${section.dataset.run}`);
       for (const figure of section.querySelectorAll("figure[data-figure]")) {
         const name = figure.dataset.figure;
-        const { view } = await vegaEmbed(figure.querySelector(".plot"), specs[name], options);
-        figure.querySelector(".plot").dataset.drawn = "yes";
+        const view = await drawFigure(figure.querySelector(".plot"), specs[name], theme);
         for (const button of figure.querySelectorAll(".save button"))
-          button.addEventListener("click", () => save(view, name, button.dataset.as === "png"));
+          button.addEventListener("click", () => saveFigure(view, name, button.dataset.as === "png"));
         if (instances) {
           instances.views.push(view);
           view.addEventListener("click", (_, item) => {

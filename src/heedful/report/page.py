@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from heedful.report import assets, grades, instances, verdicts
+from heedful.experiments import EXPERIMENTS, find
+from heedful.experiments.description import Statistic, number_at
+from heedful.experiments.verdict import BELIEVE, HEADLINE_RULE, HEADLINES, MARKS, grade_of, reasons
+from heedful.figures.figure import Figure, Spec
+from heedful.figures.script import vega
+from heedful.figures.theme import CONFIG
+from heedful.report import assets, instances
 from heedful.report.cards import cards
-from heedful.report.chapters import chapters, words_figures
-from heedful.report.describe import asked, commands, explainer_rows, facts, score, versions, warning
-from heedful.report.drawing import Spec
-from heedful.report.findings import Illustrated
-from heedful.report.judge import judged
+from heedful.report.describe import commands, explainer_rows, facts, question, score, versions, warning
+from heedful.report.findings import Findings, Illustrated
 from heedful.report.published import published_tables
-from heedful.report.theme import CONFIG
+from heedful.report.words import relied_sentence, words_figures
 
 NONE = "–"
 
@@ -26,27 +30,31 @@ def page(runs: Sequence[Illustrated], command: str = "") -> str:
     """One HTML file that needs nothing else. `command` is what was typed to make it."""
     sections, data = [], [("theme", CONFIG)]
     for n, run in enumerate(runs):
-        section, specs, listed = _section(run, command)
+        section, specs, texts = _section(run, command)
         sections.append(section)
         data.append((f"figures-{n}", {key: _without_config(spec) for key, spec in specs.items()}))
-        if listed:
-            data.append((f"instances-{n}", listed))
-    style, script, vega = assets.page_style(), assets.page_script(), assets.vega()
+        if texts:
+            data.append((f"instances-{n}", texts))
+    style, script, library = assets.page_style(), assets.page_script(), vega()
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     title = (
         sections[0]["headline"]
         if len(runs) == 1
         else f"Can the attention of these {len(runs)} models be believed?"
     )
+    statistics = _statistics(runs)
     return environment.from_string(assets.text_of("page.html")).render(
         title=title,
         runs=sections,
-        marks=grades.MARKS,
-        rule=grades.HEADLINE_RULE,
+        marks=MARKS,
+        rule=HEADLINE_RULE,
+        statistics=statistics,
+        lines=[_line(run.findings, statistics) for run in runs],
+        papers=_papers(runs),
         version=version("heedful"),
-        policy=Markup(assets.policy([vega, script], [style])),
+        policy=Markup(assets.policy([library, script], [style])),
         style=Markup(style),
-        vega=Markup(vega),
+        vega=Markup(library),
         script=Markup(script),
         data=[(name, Markup(assets.embedded(value))) for name, value in data],
     )
@@ -60,69 +68,82 @@ def figures(run: Illustrated) -> dict[str, Spec]:
 def _section(run: Illustrated, command: str) -> tuple[dict[str, Any], dict[str, Spec], dict[str, Any] | None]:
     """What the template says of one run, its figures by name, and its list of instances."""
     findings = run.findings
-    found = judged(run)
-    groups, words = chapters(findings), words_figures(run.sample)
-    specs = {figure.id: figure.spec for group in groups for figure in group.figures}
-    specs |= {figure.id: figure.spec for figure in words}
-    listed = None
+    found = list(run.verdicts().values())
+    groups = _figures(findings)
+    words = words_figures(run.sample)
+    specs = {figure.id: figure.spec for group in groups.values() for figure in group}
+    specs |= {one.figure.id: one.figure.spec for one in words}
+    texts = None
     if run.examples:
         always = [choice.place for choice in run.choices]
-        listed = instances.listed(findings.tables, run.examples, findings.labels, always)
+        texts = instances.list_texts(findings.tables, run.examples, findings.labels, always)
     dataset, encoder, attention = findings.setting
-    grade = verdicts.overall(list(found.values()))
+    grade = grade_of(found)
     evidence = any(run.examples[place].evidence for place in run.sampled)
     section = {
         "name": findings.name,
         "short": findings.name.rsplit("-", 1)[-1],
         "dataset": dataset,
         "model": f"{encoder}, {attention}",
-        "seed": findings.info["config"]["seed"],
+        "seed": findings.seed,
         "score": score(findings),
-        "line": _line(run, found),
         "grade": grade,
-        "believe": grades.BELIEVE[grade],
-        "headline": f"{verdicts.HEADLINES[grade]}.",
-        "reasons": verdicts.reasons(list(found.values())),
-        "relied": _relied(words),
+        "believe": BELIEVE[grade],
+        "headline": f"{HEADLINES[grade]}.",
+        "reasons": reasons(found),
+        "relied": relied_sentence(words),
         "warning": warning(run),
-        "asked": asked(findings),
+        "asked": question(findings),
         "facts": facts(findings),
-        "verdicts": list(found.values()),
-        "words": words,
+        "verdicts": found,
+        "words": [one.figure for one in words],
         "sampled": len(run.sample),
         "groups": groups,
         "published": published_tables(findings),
         "explainers": explainer_rows(run),
         "evidence": evidence,
         "examples": cards(run),
-        "instances": listed is not None,
-        "measures": listed["measures"] if listed else [],
-        "labels": listed["labels"] if listed else [],
+        "instances": texts is not None,
+        "measures": texts["measures"] if texts else [],
+        "labels": texts["labels"] if texts else [],
+        "weights": texts["weights"] if texts else None,
         "commands": commands(findings, command),
         "versions": versions(findings),
     }
-    return section, specs, listed
+    return section, specs, texts
 
 
-def _line(run: Illustrated, found: dict[str, verdicts.Verdict]) -> list[str]:
-    """The run's numbers in the table that compares runs."""
-    summary = run.findings.summaries.get("correlation", {})
-    taus = [
-        summary.get(pair, {}).get("overall", {}).get("tau", {}).get("mean")
-        for pair in verdicts.ATTENTION_PAIRS
-    ]
-    change, share = (found[name].value if name in found else None for name in ("permutation", "adversarial"))
-    return [
-        *(NONE if tau is None else f"{tau:.2f}" for tau in taus),
-        NONE if change is None else f"{change:.3f}",
-        NONE if share is None else f"{share:.0%}",
-    ]
+def _figures(findings: Findings) -> dict[str, list[Figure]]:
+    """By question. An id that two experiments give their figures is made longer for the second."""
+    groups: dict[str, list[Figure]] = {}
+    taken: set[str] = set()
+    for name in findings.tables:
+        experiment = find(name)
+        own = [
+            replace(figure, id=f"{name}-{figure.id}") if figure.id in taken else figure
+            for figure in experiment.figures(findings.trial(name))
+        ]
+        taken |= {figure.id for figure in own}
+        groups.setdefault(experiment.question, []).extend(own)
+    return groups
 
 
-def _relied(words: Sequence[Any]) -> str:
-    """Which words, in one sentence."""
-    parts = [f"{', '.join(figure.top)} for “{figure.label}”" for figure in words if figure.top]
-    return f"What it relied on most, by deleting words: {'; '.join(parts)}." if parts else ""
+def _statistics(runs: Sequence[Illustrated]) -> list[tuple[str, Statistic]]:
+    """(experiment, statistic) for each column of the table that compares runs."""
+    asked = {name for run in runs for name in run.findings.tables}
+    return [(name, one) for name in EXPERIMENTS if name in asked for one in find(name).statistics]
+
+
+def _line(findings: Findings, statistics: Sequence[tuple[str, Statistic]]) -> list[str]:
+    """The run's numbers in that table."""
+    numbers = [(number_at(findings.summaries.get(name), one.path), one.form) for name, one in statistics]
+    return [NONE if number is None else f"{number:{form}}" for number, form in numbers]
+
+
+def _papers(runs: Sequence[Illustrated]) -> list[str]:
+    """Where the questions of these runs were first asked."""
+    asked = {name for run in runs for name in run.findings.tables}
+    return [f"{name} ({find(name).paper})" for name in EXPERIMENTS if name in asked and find(name).paper]
 
 
 def _without_config(spec: Spec) -> Spec:

@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.attribution import Attribution, Explained
+from heedful.experiments.verdict import Verdict, border, ends, grade_at, percent
 from heedful.explanation import Explanation
+from heedful.figures.names import method_name
 from heedful.measure.rank import kendall
 from heedful.measure.statistics import Interval, bootstrap
 from heedful.records import Example
@@ -19,6 +21,8 @@ from heedful.records import Example
 Row = dict[str, Any]
 
 WORDS = 9  # shown for each label
+FOUND, MISSED = 0.8, 0.5  # of the deciding words
+ATTENTION = "attention"
 SAMPLE, BUDGET = 100, 3000  # texts, and words of them all together
 
 
@@ -98,6 +102,46 @@ def chance(sample: Explanation, evidence: Sequence[Sequence[int] | None]) -> flo
     """How often a word at random is one of those that decide."""
     shares = [len(known) / len(e.passage) for e, known in zip(sample, evidence, strict=True) if known]
     return float(np.mean(shares)) if shares else float("nan")
+
+
+def evidence(sample: Explanation, known: Sequence[Sequence[int] | None]) -> Verdict | None:
+    """Where the deciding words are known: how often the most attended word of a text is one of them."""
+    if not any(known):
+        return None
+    others = {
+        method: found.count(True) / len(found)
+        for method in sample.methods
+        if method != ATTENTION and (found := hits(sample, known, method))
+    }
+    return evidence_verdict(hits(sample, known, ATTENTION), chance(sample, known), others)
+
+
+def evidence_verdict(hits: Sequence[bool], chance: float, others: Mapping[str, float]) -> Verdict:
+    """`hits` of the most attended word for each text; `chance` is a random word's, `others` other methods'."""
+    from scipy.stats import binomtest
+
+    question = "Does attention find the words that decide?"
+    rule = f"Found in {FOUND:.0%} of the texts or more: yes; in {MISSED:.0%} or more: often; below: no."
+    n, k = len(hits), int(sum(hits))
+    wilson = binomtest(k, n).proportion_ci(method="wilson")
+    found = Interval(k / n, float(wilson.low), float(wilson.high))
+    grade = grade_at(found.value, MISSED, FOUND, rising=True)
+    answer = {"for": "Yes", "mixed": "Often", "against": "No"}[grade]
+    clause = {
+        "for": "finds the words that decide",
+        "mixed": "often finds the words that decide",
+        "against": "looks at other words than those that decide",
+    }[grade]
+    sentence = (
+        f"In this corpus the deciding words are known. The most attended word is one of them in {percent(found)} of "
+        f"{n} texts; a random word would be in {chance:.0%}.{_others(others)}{border(found, MISSED, FOUND)}"
+    )
+    return Verdict(question, grade, answer, sentence, rule, clause, *ends(found), bars=(MISSED, FOUND))
+
+
+def _others(found: Mapping[str, float]) -> str:
+    told = [f"{method_name(name)} {share:.0%}" for name, share in sorted(found.items(), key=lambda x: -x[1])]
+    return f" The strongest word by other methods: {', '.join(told)}." if told else ""
 
 
 def explainers(sample: Explanation, evidence: Sequence[Sequence[int] | None]) -> Iterator[Explainer]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from heedful.store.files import whole_file, write_json
 
 SUMS = "SHA256SUMS"  # in the form of the command sha256sum, so that `sha256sum -c SHA256SUMS` checks it, too
 OWN = "# of the lines below: "
+HashFile = Callable[[Path], str]
 
 
 class Damaged(Exception):
@@ -22,6 +23,21 @@ def sha256(path: Path) -> str:
     """Of a file's bytes: about 20 ms for 20 MB."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class FileHashes:
+    """`sha256`, each file read once until it changes: one command asks for the same ones many times."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[tuple[int, int, int], str]] = {}
+
+    def __call__(self, path: Path) -> str:
+        status = path.stat()
+        stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
+        known = self._known.get(path)
+        if known is None or known[0] != stamp:
+            known = self._known[path] = (stamp, sha256(path))
+        return known[1]
 
 
 def write_sums(folder: Path, names: Iterable[str]) -> None:
@@ -51,14 +67,14 @@ def read_sums(folder: Path) -> dict[str, str]:
     return sums
 
 
-def check_sums(folder: Path, sums: Mapping[str, str]) -> None:
+def check_sums(folder: Path, sums: Mapping[str, str], hash_file: HashFile = sha256) -> None:
     for name, digest in sums.items():
-        check_file(folder / name, digest)
+        check_file(folder / name, digest, hash_file)
 
 
-def check_file(path: Path, digest: str) -> None:
+def check_file(path: Path, digest: str, hash_file: HashFile = sha256) -> None:
     try:
-        found = sha256(path)
+        found = hash_file(path)
     except (FileNotFoundError, NotADirectoryError):
         raise Damaged(f"{path} is gone") from None
     if found != digest:

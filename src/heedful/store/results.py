@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heedful.errors import Mistake
-from heedful.store.checks import Damaged, check_file, read_signed, sha256, write_signed
+from heedful.store.checks import Damaged, HashFile, check_file, read_signed, sha256, write_signed
 from heedful.store.files import link, whole_file
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class Results:
     """The folder `results` of a run."""
 
     path: Path
+    hash_file: HashFile = sha256
 
     @property
     def kept(self) -> Path:
@@ -93,7 +94,7 @@ class Results:
         """The seal, once the rows were found to be what it says; raises `Damaged`."""
         seal = self.seal(experiment, key)
         if seal is not None:
-            check_file(self.rows_path(experiment, key), seal["rows"])
+            check_file(self.rows_path(experiment, key), seal["rows"], self.hash_file)
         return seal
 
     def rows(self, experiment: str, key: str | None = None) -> pa.Table:
@@ -115,6 +116,10 @@ class Results:
     ) -> None:
         write_signed(self.summary_path(experiment, key), {**summary, MADE_BY: {"key": key, **made_by}})
 
+    def write_performance(self, scores: Mapping[str, Any]) -> None:
+        """Of a model on data that it was not trained on: scores of the texts that were asked about last."""
+        write_signed(self.path / "performance.summary.json", scores)
+
     def check_summary(self, experiment: str, key: str) -> dict[str, Any] | None:
         """The whole summary of a task, MADE_BY included; None where it is not there; raises `Damaged`."""
         return read_signed(self.summary_path(experiment, key))
@@ -127,8 +132,10 @@ class Results:
     def summary(self, experiment: str) -> dict[str, Any] | None:
         """The summary under its plain name, without MADE_BY."""
         path = self.path / f"{experiment}.summary.json"
-        if experiment == "performance":  # sealed with the run
-            return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+        if experiment == "performance" and path.exists():
+            plain: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            if "sha256" not in plain:  # sealed with the run that it is of
+                return plain
         try:
             value = read_signed(path)
         except Damaged as damage:

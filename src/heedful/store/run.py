@@ -6,17 +6,22 @@
     training.parquet     one row an epoch
     results/<experiment>.parquet, results/<experiment>.summary.json   see results.py
     texts/<split>.parquet    the texts that the results are about, see texts.py
+    explainers/<name>-<key>.safetensors   what an explainer has learnt from the run's training data
     SHA256SUMS           checksums of the files above, written last: a run that has it is finished
     checkpoint.safetensors   only while training is not finished: where to go on
+
+A model that was tried on other data has a folder of the same form, `<model>-on-<data>-<hash8>/`, without weights,
+words and training: its config.json holds a `TrialConfig`, which says where the model is.
 
 A `Run` reads nothing until it is asked. No torch here: weights are read and written as numpy arrays.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,10 +29,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.config import RunConfig
+from heedful.config import RunConfig, TrialConfig
 from heedful.errors import Mistake
 from heedful.store.arrays import read_arrays, write_arrays
-from heedful.store.checks import SUMS, Damaged, check_sums, read_sums, write_sums
+from heedful.store.checks import SUMS, Damaged, HashFile, check_sums, read_sums, sha256, write_sums
 from heedful.store.files import whole_file, whole_folder, write_json
 from heedful.store.results import Results
 
@@ -39,13 +44,21 @@ SEALED = (
     "training.parquet",
     "results/performance.summary.json",
 )
+SEALED_TRIAL = ("config.json",)
 CHECKPOINT = "checkpoint.safetensors"
 
 
 def run_name(config: RunConfig, key: str) -> str:
     """Readable first, then the key of everything that decides the result."""
-    stem = Path(config.dataset).name.split(".")[0].replace(":", "-")
-    return f"{stem}-{config.model.encoder}-{config.model.attention}-s{config.seed}-{key[:8]}"
+    return f"{_stem(config.dataset)}-{config.model.encoder}-{config.model.attention}-s{config.seed}-{key[:8]}"
+
+
+def trial_name(config: TrialConfig, key: str) -> str:
+    return f"{config.source.name}-on-{_stem(config.dataset)}-{key[:8]}"
+
+
+def _stem(dataset: str) -> str:
+    return Path(dataset).name.split(".")[0].replace(":", "-")
 
 
 @dataclass(frozen=True)
@@ -53,6 +66,7 @@ class Run:
     """A run folder that exists."""
 
     path: Path
+    hash_file: HashFile = field(default=sha256, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -69,7 +83,20 @@ class Run:
 
     @property
     def config(self) -> RunConfig:
+        """How it was trained; a mistake where it was not trained here."""
+        if self.trial is not None:
+            raise Mistake(
+                f"{self.path} was not trained: it holds what {self.trial.source.name} did on other data."
+            )
         return RunConfig.parse(self.info["config"], str(self.path / "config.json"))
+
+    @cached_property
+    def trial(self) -> TrialConfig | None:
+        """What was tried on what; None where this is a run on the data that it was trained on."""
+        config = self.info.get("config")
+        if not isinstance(config, dict) or "source" not in config:
+            return None
+        return TrialConfig.parse(config, str(self.path / "config.json"))
 
     @property
     def dataset(self) -> str:
@@ -79,17 +106,18 @@ class Run:
     @property
     def architecture(self) -> str:
         """What kind of model: the encoder of one of ours, the class of a foreign one."""
-        return str(self.info["config"]["model"]["encoder"])
+        return str(self._about_model("architecture") or self.info["config"]["model"]["encoder"])
 
     @property
     def attention(self) -> str:
         """What kind of attention it has."""
-        return str(self.info["config"]["model"]["attention"])
+        return str(self._about_model("attention") or self.info["config"]["model"]["attention"])
 
     @property
     def seed(self) -> int | None:
         """Of its training; None where nobody knows."""
-        return int(self.info["config"]["seed"])
+        seed = self._about_model("seed") if self.trial is not None else self.info["config"]["seed"]
+        return None if seed is None else int(seed)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -98,8 +126,12 @@ class Run:
     @property
     def description(self) -> str:
         """The model in words: "a bidirectional LSTM with additive attention"."""
-        told = self.info.get("model", {}).get("description")
+        told = self._about_model("description")
         return str(told or f"a model with the encoder {self.architecture!r} and {self.attention} attention")
+
+    def _about_model(self, what: str) -> Any:
+        """What config.json tells of a model that is not here itself."""
+        return self.info.get("model", {}).get(what)
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -107,7 +139,7 @@ class Run:
 
     @property
     def results(self) -> Results:
-        return Results(self.path / "results")
+        return Results(self.path / "results", self.hash_file)
 
     @property
     def finished(self) -> bool:
@@ -121,17 +153,46 @@ class Run:
         """The checksums of a finished run, by file; empty before it is finished."""
         return read_sums(self.path)
 
-    def check(self) -> dict[str, str]:
+    def check(self, sealed: tuple[str, ...] = SEALED) -> dict[str, str]:
         """The checksums of a finished run; a file that is not what was written raises `Damaged`."""
         sums = self.sums()
-        missing = [name for name in SEALED if name not in sums]
+        missing = [name for name in sealed if name not in sums]
         if missing:
             raise Damaged(f"{self.path / SUMS} is damaged: it does not have {missing[0]}")
-        check_sums(self.path, sums)
+        check_sums(self.path, sums, self.hash_file)
         return sums
+
+    def fingerprint(self) -> str:
+        """Of what decides its model's answers: weights, words and their tokenizer, sizes, labels.
+
+        Not of how it was trained, with which versions and from which path.
+        """
+        info, sums = self.info, self.sums()
+        names = ("model.safetensors", "vocabulary.json")
+        decides = {
+            "files": [sums.get(name) or self.hash_file(self.path / name) for name in names],
+            "model": info["config"]["model"],
+            **{name: info[name] for name in ("embedding_dim", "labels", "task", "tokenizer")},
+        }
+        return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
 
     def weights(self) -> dict[str, NDArray[Any]]:
         return self._arrays("model.safetensors")[0]
+
+    def fitted_path(self, explainer: str, key: str) -> Path:
+        return self.path / "explainers" / f"{explainer}-{key}.safetensors"
+
+    def fitted(self, explainer: str, key: str) -> dict[str, NDArray[Any]]:
+        """What an explainer has learnt; raises `Damaged`."""
+        return read_arrays(self.fitted_path(explainer, key))[0]
+
+    def fitted_weights(self, explainer: str, key: str) -> str:
+        """The checksum of the weights that it was learnt from; raises `Damaged`."""
+        return read_arrays(self.fitted_path(explainer, key))[1].get("weights", "")
+
+    def write_fitted(self, explainer: str, key: str, state: Arrays, weights: str) -> None:
+        """With the checksum of the weights that it was learnt from."""
+        write_arrays(self.fitted_path(explainer, key), state, {"explainer": explainer, "weights": weights})
 
     def checkpoint(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Arrays and notes (`history`, `threads`) of an unfinished run; raises `Damaged`."""
@@ -217,6 +278,21 @@ def create(
         run.write_description(info, words)
         run.write_training(weights, notes["history"])
         run.write_checkpoint(arrays, notes)
+    return Run(path)
+
+
+def write_trial(path: Path, info: Mapping[str, Any]) -> Run:
+    """The folder of a model on other data, whole from the moment it is there. Results that it has stay."""
+
+    def write(folder: Path) -> None:
+        write_json(folder / "config.json", info)
+        write_sums(folder, SEALED_TRIAL)
+
+    if path.exists():
+        write(path)
+    else:
+        with whole_folder(path) as temporary:
+            write(temporary)
     return Run(path)
 
 

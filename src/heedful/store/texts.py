@@ -7,7 +7,7 @@ its tokenizer; without it the corpus is read again. Rows of `n` texts of a split
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,11 +34,38 @@ def texts_files(run: Path, split: str) -> list[Path]:
     return [whole] if whole.is_file() else sorted(whole.parent.glob(f"{split}-*.parquet"))
 
 
-def keep_texts(run: Path, split: str, examples: Sequence[Example], places: Sequence[int]) -> None:
-    """The texts at these places of a split, unless they are kept."""
-    path = texts_path(run, split, None if len(places) == len(examples) else len(places))
+def keep_texts(
+    run: Path,
+    split: str,
+    examples: Sequence[Example] | Mapping[int, Example],
+    places: Sequence[int],
+    whole: bool | None = None,
+) -> None:
+    """The texts at these places of a split, unless they are kept. `whole`: these are all that there are."""
+    whole = len(places) == len(examples) if whole is None else whole
+    path = texts_path(run, split, None if whole else len(places))
     if not path.is_file():
         _write(path, ((place, examples[place]) for place in places))
+
+
+def count_kept(run: Path, split: str) -> int | None:
+    """How many texts the split has, where the run has kept them all."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = texts_path(run, split)
+    if not path.is_file():
+        return None
+    try:
+        return int(pq.read_metadata(path).num_rows)
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(path, error) from None
+
+
+def read_some(run: Path, split: str, some: int) -> dict[int, Example] | None:
+    """The `some` texts of a split that a question about so many is of, by place; None where they are not kept."""
+    path = texts_path(run, split, some)
+    return _read(path, None) if path.is_file() else None
 
 
 def write_texts(run: Path, split: str, examples: Iterable[tuple[int, Example]]) -> None:
@@ -59,25 +86,31 @@ def _write(path: Path, examples: Iterable[tuple[int, Example]]) -> None:
 
 def read_texts(run: Path, split: str, places: Sequence[int]) -> dict[int, Example] | None:
     """The texts at some places; None where the run has not kept them, and of a whole split those there are."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     found: dict[int, Example] = {}
     files, wanted = texts_files(run, split), set(places)
     for path in files:
-        try:
-            these = [("example", "in", sorted(wanted - set(found)))]
-            table = pq.read_table(path, filters=these, page_checksum_verification=True)
-        except (pa.ArrowException, OSError) as error:
-            first = str(error).splitlines()[0]
-            raise Mistake(
-                f"{path} cannot be read ({first}): remove it, and the texts are read from the corpus."
-            ) from None
-        found |= {row["example"]: _example(row) for row in table.to_pylist()}
+        found |= _read(path, sorted(wanted - set(found)))
         if wanted <= set(found):
             break
     whole = files == [texts_path(run, split)]
     return found if whole or (files and wanted <= set(found)) else None
+
+
+def _read(path: Path, places: list[int] | None) -> dict[int, Example]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        these = None if places is None else [("example", "in", places)]
+        table = pq.read_table(path, filters=these, page_checksum_verification=True)
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(path, error) from None
+    return {row["example"]: _example(row) for row in table.to_pylist()}
+
+
+def _unreadable(path: Path, error: Exception) -> Mistake:
+    first = str(error).splitlines()[0]
+    return Mistake(f"{path} cannot be read ({first}): remove it, and the texts are read from the corpus.")
 
 
 def _schema(pa: Any) -> pa.Schema:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -14,8 +15,8 @@ from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, Response
 
 from heedful import __version__
+from heedful.figures.names import method_name
 from heedful.heatmap import visible
-from heedful.report.naming import method_name, pair_name
 
 LONGEST_SHOWN = 4000  # characters of any one value in a page
 
@@ -49,7 +50,7 @@ def run_address(run: str, *parts: object, **query: object) -> str:
     return f"/runs/{path}{with_query(query)}"
 
 
-def with_query(query: dict[str, object]) -> str:
+def with_query(query: Mapping[str, object]) -> str:
     said = {name: value for name, value in query.items() if value not in (None, "", [], ())}
     return f"?{urlencode(said, doseq=True)}" if said else ""
 
@@ -63,7 +64,7 @@ ENVIRONMENT = jinja2.Environment(
     lstrip_blocks=True,
 )
 ENVIRONMENT.filters |= {"number": number, "raw": raw, "visible": visible}
-ENVIRONMENT.filters |= {"method": method_name, "pair": pair_name, "score": score_name}
+ENVIRONMENT.filters |= {"method": method_name, "score": score_name}
 ENVIRONMENT.globals |= {"run_address": run_address, "version": __version__, "with_query": with_query}
 
 

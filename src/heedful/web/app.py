@@ -14,7 +14,8 @@ from starlette.types import ASGIApp
 
 from heedful.colours import STYLE
 from heedful.errors import Mistake
-from heedful.report.theme import stylesheet
+from heedful.figures import script
+from heedful.figures.theme import stylesheet
 from heedful.web import experiment_page, instance_page, overview, playground, run_page, words_page
 from heedful.web.answer import mistake
 from heedful.web.guard import LOCAL, Guard, TooLarge, read_json
@@ -54,11 +55,20 @@ def _pages(app: FastAPI, site: Site) -> None:
     @app.get("/colours.css")
     def see_colours() -> Response:
         return Response(
-            stylesheet() + STYLE, media_type="text/css", headers={"Cache-Control": "max-age=3600"}
+            stylesheet() + STYLE + script.STYLE,
+            media_type="text/css",
+            headers={"Cache-Control": "max-age=3600"},
+        )
+
+    @app.get("/figures.js")
+    def see_figures_script() -> Response:
+        return Response(
+            script.module(), media_type="text/javascript", headers={"Cache-Control": "max-age=3600"}
         )
 
     @app.get("/runs/{run}")
     def see_run(request: Request, run: str) -> Response:
+        script.expect()
         return run_page.run_page(site, request, run)
 
     @app.get("/runs/{run}/words")
@@ -93,6 +103,7 @@ def _pages(app: FastAPI, site: Site) -> None:
 
     @app.get("/runs/{run}/{experiment}")
     def see_experiment(request: Request, run: str, experiment: str) -> Response:
+        script.expect()
         return experiment_page.experiment_page(site, request, run, experiment)
 
 

@@ -15,7 +15,7 @@ from anyio import CapacityLimiter, to_thread
 
 from heedful.errors import Mistake, one_of
 from heedful.records import Example, Words
-from heedful.report.naming import STEPS
+from heedful.report.cards import STEPS
 from heedful.web.guard import MOST_WORDS, checked_text
 from heedful.web.library import Entry, Stamp, refuse_link_out, stamp_of
 
@@ -39,7 +39,7 @@ class Busy(Mistake):
     """Too many questions at once: 503."""
 
 
-class Live:
+class LoadedModel:
     """A loaded model."""
 
     def __init__(self, entry: Entry) -> None:
@@ -87,7 +87,7 @@ class Live:
 
     def seen(self, example: Example) -> Observed:
         """What the model did with a text, kept for asking it again under other weights."""
-        from heedful.engine.threads import threads
+        from heedful.engine.processors import threads
 
         _bounded(example)
         with self._lock, threads(THREADS):
@@ -102,7 +102,7 @@ class Live:
         return self.model.text.knows(example.passage)
 
     def explain(self, example: Example, methods: Sequence[str], target: str | None = None) -> Explained:
-        from heedful.engine.threads import threads
+        from heedful.engine.processors import threads
         from heedful.explainers.run import explain
 
         _bounded(example)
@@ -116,7 +116,7 @@ class Live:
 
     def explain_sample(self, examples: Sequence[Example]) -> Explanation:
         """Attention and leave-one-out, in probabilities, of texts whose words are to be counted."""
-        from heedful.engine.threads import threads
+        from heedful.engine.processors import threads
         from heedful.explainers.run import explain
 
         with self._lock, threads(THREADS):
@@ -147,7 +147,8 @@ class Live:
 
     def adversary(self, example: Example, epsilon: object = None) -> dict[str, Any]:
         """The attention that differs most while the prediction moves by at most epsilon."""
-        from heedful.experiments.adversarial import AdversarialConfig, epsilon_of, search
+        from heedful.experiments.adversarial import AdversarialConfig, search
+        from heedful.experiments.adversarial_verdict import epsilon_of
         from heedful.experiments.experiment import generators
 
         config = AdversarialConfig.parse({"epsilon": epsilon}, "the adversary")
@@ -167,11 +168,11 @@ class Models:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._kept: OrderedDict[tuple[str, Stamp], Live] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, Stamp], LoadedModel] = OrderedDict()
         self._limiter: CapacityLimiter | None = None
         self._waiting = 0
 
-    def get(self, entry: Entry) -> Live:
+    def get(self, entry: Entry) -> LoadedModel:
         refuse_link_out(entry.path, "model.safetensors", "vocabulary.json", "config.json")
         path = entry.path / "model.safetensors"
         if not path.is_file():
@@ -181,7 +182,7 @@ class Models:
         key = (str(path), stamp_of(path))
         with self._lock:
             if key not in self._kept:
-                self._kept[key] = Live(entry)
+                self._kept[key] = LoadedModel(entry)
                 while len(self._kept) > KEPT_MODELS:
                     self._kept.popitem(last=False)
             self._kept.move_to_end(key)

@@ -9,16 +9,17 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from heedful.errors import Mistake
+from heedful.experiments import Experiment, experiment_of
+from heedful.experiments.description import Weights
 from heedful.records import Example
 from heedful.web import prediction
 from heedful.web.answer import answer, run_address
+from heedful.web.experiment_page import drawable
 from heedful.web.inference import KNOWN, methods_named
 from heedful.web.library import Entry, Missing
-from heedful.web.measures import COLUMNS
+from heedful.web.measures import group_parameter
 from heedful.web.site import Site
 from heedful.web.texts import NotReady
-
-FACTS = ("tau", "median", "jsd")  # numbers of an instance that are set against those of the others
 
 
 def instance(site: Site, name: str, place: int, split: str | None) -> tuple[Entry, str, Example]:
@@ -35,7 +36,7 @@ async def instance_page(site: Site, request: Request, name: str, place: int) -> 
     """What is stored comes at once, without torch; with `live=1` or `methods=` the model is asked, too."""
     methods = _methods(request)
     if methods or request.query_params.get("live") == "1":
-        return await site.models.ask(lambda: live_page(site, request, name, place, methods))
+        return await site.models.ask(lambda: asked_page(site, request, name, place, methods))
     return await run_in_threadpool(stored_page, site, request, name, place)
 
 
@@ -46,31 +47,41 @@ def _methods(request: Request) -> list[str]:
 
 def stored_page(site: Site, request: Request, name: str, place: int) -> Response:
     data, more = _stored(site, request, name, place)
-    return answer(request, "instance.html", data, bench=None, **more)
+    return answer(request, "instance.html", data, view=None, **more)
 
 
-def live_page(site: Site, request: Request, name: str, place: int, methods: list[str]) -> Response:
+def asked_page(site: Site, request: Request, name: str, place: int, methods: list[str]) -> Response:
     entry, _, example = instance(site, name, place, request.query_params.get("split"))  # waits for the corpus
     data, more = _stored(site, request, name, place)
-    live = site.models.get(entry)
-    looked, explained = prediction.look(live, example, methods_named(methods), None)
-    bench = {
-        "drawn": prediction.drawn(explained),
-        "text": prediction.painted(example, looked["attention"]),
+    model = site.models.get(entry)
+    looked, explained = prediction.look(model, example, methods_named(methods), None)
+    view = {
+        "drawn": prediction.heatmaps(explained),
+        "text": prediction.paint(example, looked["attention"]),
         "sliders": prediction.sliders(example, looked["attention"]),
         "legend": prediction.legend(),
-        "adversarial": _stored_weights(data, len(example.passage)),
+        "other": _other_weights(data["results"], len(example.passage)),
         "source": {"example": place, "split": data["split"]},
         "editable": False,
         "before": None,
     }
-    return answer(request, "instance.html", data | {"live": looked}, bench=bench, **more)
+    return answer(request, "instance.html", data | {"live": looked}, view=view, **more)
 
 
-def _stored_weights(data: dict[str, Any], words: int) -> list[float] | None:
-    """The adversarial attention that was kept, if it is of this text."""
-    kept = next((row.get("adversarial") for row in data["results"].get("adversarial", ())), None)
-    return kept if kept is not None and len(kept) == words else None
+def _weights(results: dict[str, list[dict[str, Any]]], words: int) -> tuple[Weights, dict[str, Any]] | None:
+    """The first experiment that has kept weights of the words of this text, and its row."""
+    for experiment, rows in results.items():
+        weights = experiment_of(experiment).weights
+        if weights is not None:
+            kept = [rows[0].get(name) for name in (weights.own, weights.other)]
+            if all(isinstance(one, list) and len(one) == words for one in kept):
+                return weights, rows[0]
+    return None
+
+
+def _other_weights(results: dict[str, list[dict[str, Any]]], words: int) -> list[float] | None:
+    found = _weights(results, words)
+    return None if found is None else found[1][found[0].other]
 
 
 def _stored(site: Site, request: Request, name: str, place: int) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -136,35 +147,40 @@ def _short(text: str | None) -> str | None:
 
 
 def _heatmaps(example: Example | None, results: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
-    """Attention as it was stored, original and adversarial, where the text is at hand."""
-    row = next(iter(results.get("adversarial", ())), {})
-    drawings = {}
-    for name in ("attention", "adversarial"):
-        weights = row.get(name)
-        if example is not None and weights is not None and len(weights) == len(example.passage):
-            drawings[name] = prediction.painted(example, weights)
-    return drawings
+    """Weights of the words as they were stored, where the text is at hand."""
+    found = None if example is None else _weights(results, len(example.passage))
+    if example is None or found is None:
+        return {}
+    weights, row = found
+    names = zip(weights.titles, (weights.own, weights.other), strict=True)
+    return {title[0].upper() + title[1:]: prediction.paint(example, row[name]) for title, name in names}
 
 
 def _facts(site: Site, entry: Entry, results: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
     """Each number of this text, and the share of the run's texts that are below it."""
     facts = []
-    for experiment, rows in results.items():
-        table = entry.tables[experiment]
-        for column in FACTS:
-            if column not in rows[0]:
-                continue
-            for row, below in zip(rows, site.results.below(table, column, rows), strict=True):
-                pair = row.get("pair")
+    for name, rows in results.items():
+        table, about = entry.tables[name], experiment_of(name)
+        for column in _columns(site, entry, about):
+            for row, below in zip(rows, site.results.below(table, column, rows, about.by), strict=True):
+                group = row.get(about.by) if about.by is not None else None
+                named = {} if group is None else {group_parameter(str(about.by)): group}
                 facts.append(
                     {
-                        "experiment": experiment,
-                        "pair": pair,
+                        "experiment": name,
+                        "group": None if group is None else about.group_title(str(group)),
                         "column": column,
-                        "title": COLUMNS[column].title,
+                        "title": about.column(column).title,
                         "value": row[column],
                         "below": below,
-                        "href": run_address(entry.name, experiment, pair=pair, column=column),
+                        "href": run_address(entry.name, name, **named, column=column),
                     }
                 )
     return facts
+
+
+def _columns(site: Site, entry: Entry, about: Experiment) -> list[str]:
+    """The columns of its measures; of an experiment without measures, the first that can be drawn."""
+    known = drawable(site, about, entry.tables[about.name])
+    own = dict.fromkeys(measure.column for measure in about.measures if measure.column in known)
+    return list(own) or known[:1]

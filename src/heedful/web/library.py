@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from heedful.errors import Mistake, one_of
-from heedful.experiments import EXPERIMENTS
+from heedful.experiments import EXPERIMENTS, without_verdict
+from heedful.experiments.verdict import Verdict
+from heedful.store.run import Run
 
-T = TypeVar("T")
 Stamp = tuple[int, int, int]  # of a file: when it was changed, its size, its place on the disk
 
 FRESH = 1.0  # seconds before the folders are looked at again
@@ -36,50 +36,46 @@ def refuse_link_out(run: Path, *names: str) -> None:
             raise Mistake(f"{name} of {run.name} is a link that leads out of its run, and is not followed.")
 
 
-class Cache:
-    """What was read from files, until they change."""
-
-    def __init__(self) -> None:
-        self._kept: dict[tuple[str, str], tuple[Stamp, Any]] = {}
-
-    def read(self, path: Path, stamp: Stamp, read: Callable[[Path], T], of: str = "") -> T:
-        key = (str(path), of)
-        found = self._kept.get(key)
-        if found is None or found[0] != stamp:
-            found = self._kept[key] = (stamp, read(path))
-        value: T = found[1]
-        return value
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
-    """A run as it was found: its description, and its files with results."""
+    """A run as it was found: its description, and its results."""
 
-    name: str
-    path: Path
-    info: dict[str, Any]  # config.json
+    run: Run
     summaries: dict[str, dict[str, Any]]  # by experiment; `performance` among them
+    verdicts: dict[str, Verdict]  # that the summaries have
     tables: dict[str, tuple[Path, Stamp]]  # rows by experiment
 
     @property
+    def name(self) -> str:
+        return self.run.name
+
+    @property
+    def path(self) -> Path:
+        return self.run.path
+
+    @property
+    def info(self) -> dict[str, Any]:
+        return self.run.info
+
+    @property
     def dataset(self) -> str:
-        return Path(str(self.info["config"]["dataset"])).name
+        return self.run.dataset
 
     @property
     def encoder(self) -> str:
-        return str(self.info["config"]["model"]["encoder"])
+        return self.run.architecture
 
     @property
     def attention(self) -> str:
-        return str(self.info["config"]["model"]["attention"])
+        return self.run.attention
 
     @property
-    def seed(self) -> int:
-        return int(self.info["config"]["seed"])
+    def seed(self) -> int | None:
+        return self.run.seed
 
     @property
-    def labels(self) -> list[str]:
-        return [str(label) for label in self.info["labels"]]
+    def labels(self) -> tuple[str, ...]:
+        return self.run.labels
 
     @property
     def performance(self) -> dict[str, Any]:
@@ -110,7 +106,7 @@ class Library:
         self.folder, self.runs = folder, tuple(runs)
         self.version = 0  # changes whenever anything in the listing does
         self.broken: dict[str, str] = {}  # runs that cannot be read, and why
-        self._cache, self._lock, self._looked = Cache(), threading.Lock(), -FRESH
+        self._lock, self._looked = threading.Lock(), -FRESH
         self._entries: dict[str, Entry] = {}
         self._stamps: dict[str, Any] = {}
 
@@ -145,39 +141,34 @@ class Library:
                     continue
                 old = self._entries.get(name)
                 same = old is not None and old.path == path and self._stamps.get(name) == files
-                found[name] = old if old is not None and same else self._read(name, path, files)
+                found[name] = old if old is not None and same else _entry(path, files)
                 stamps[name] = files
-            except (OSError, ValueError, KeyError, TypeError) as error:
+            except Mistake as mistake:
+                broken[name] = str(mistake)
+            except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
                 broken[name] = f"{type(error).__name__}: {error}"
         if stamps != self._stamps:
             self.version += 1
         self._entries, self._stamps, self.broken = found, stamps, broken
 
-    def _read(self, name: str, path: Path, files: dict[str, Stamp]) -> Entry:
-        def load(file: str) -> Any:
-            return self._cache.read(path / file, files[file], lambda p: json.loads(p.read_text("utf-8")))
 
-        summaries, tables = {}, {}
-        for file, stamp in sorted(files.items()):
-            experiment = file.removeprefix("results/").split(".")[0]
-            if file.endswith(".summary.json"):
-                summary = load(file)
-                summaries[experiment] = {k: v for k, v in summary.items() if k not in ("sha256", "task")}
-            elif file.startswith("results/") and file.endswith(".parquet"):
-                tables[experiment] = (path / file, stamp)
-        known = [experiment for experiment in EXPERIMENTS if experiment in tables]
-        tables = {
-            experiment: tables[experiment] for experiment in (*known, *(t for t in tables if t not in known))
-        }
-        entry = Entry(name, path, load("config.json"), summaries, tables)
-        _ = (
-            entry.dataset,
-            entry.encoder,
-            entry.attention,
-            entry.seed,
-            entry.labels,
-        )  # fails here, not in a page
-        return entry
+def _entry(path: Path, files: dict[str, Stamp]) -> Entry:
+    """What the files of a run say; whatever is wrong with it is found here, not in a page."""
+    run = Run(path)
+    summaries, verdicts, tables = {}, {}, {}
+    for file, stamp in sorted(files.items()):
+        experiment = file.removeprefix("results/").split(".")[0]
+        if file.endswith(".summary.json"):
+            summaries[experiment], verdict = without_verdict(run.summary(experiment))
+            if verdict is not None:
+                verdicts[experiment] = verdict
+        elif file.startswith("results/") and file.endswith(".parquet"):
+            tables[experiment] = (path / file, stamp)
+    known = [experiment for experiment in EXPERIMENTS if experiment in tables]
+    names = (*known, *(name for name in tables if name not in known))
+    entry = Entry(run, summaries, verdicts, {name: tables[name] for name in names})
+    _ = entry.dataset, entry.encoder, entry.attention, entry.seed, entry.labels
+    return entry
 
 
 def _files(run: Path) -> dict[str, Stamp]:

@@ -1,101 +1,91 @@
-"""What pages draw: which column of which experiment, its range, and how to read it."""
+"""What the cells of overview, cards and comparisons show of each run: the measures of every experiment."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-LN2 = math.log(2)
+from heedful.experiments import EXPERIMENTS, Experiment
+from heedful.experiments.description import Column, Measure, number_at
+from heedful.web.answer import run_address
+from heedful.web.library import Entry
+from heedful.web.results import Counts, File, Results
+
+BINS = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """A number that rows have."""
+class MeasureOf:
+    """A measure with the experiment it is of."""
 
-    title: str
-    low: float
-    high: float
-    reading: str  # one sentence: how to read a histogram of it
-
-
-COLUMNS: dict[str, Column] = {
-    "tau": Column(
-        "Kendall's τ", -1, 1, "1: both rank the words alike; 0: no relation; −1: they rank them in reverse."
-    ),
-    "spearman": Column("Spearman's ρ", -1, 1, "As τ, on ranks: 1 is full agreement, 0 none."),
-    "weighted_tau": Column(
-        "top-weighted τ", -1, 1, "As τ, but agreement about the strongest words counts most."
-    ),
-    "overlap": Column(
-        "overlap of the strongest words", 0, 1, "The share of the strongest words that both name."
-    ),
-    "median": Column(
-        "median change of the output",
-        0,
-        1,
-        "Near 0: shuffling the attention weights over the words leaves the prediction where it was.",
-    ),
-    "mean": Column("mean change of the output", 0, 1, "The mean over all permutations."),
-    "max": Column("largest change of the output", 0, 1, "What the most harmful permutation did."),
-    "jsd": Column(
-        "ε-max JSD",
-        0,
-        LN2,
-        "How far attention can be moved without moving the prediction; 0.69 (ln 2) is as far as anything can be.",
-    ),
-    "bound": Column(
-        "upper bound of the ε-max JSD", 0, LN2, "No attention that keeps the prediction is farther."
-    ),
-    "ceiling": Column("largest JSD at all", 0, LN2, "What could be had if the prediction did not matter."),
-    "jsd_exact": Column("ε-max JSD, exact", 0, LN2, "The true maximum."),
-    "jsd_adam": Column("ε-max JSD, found by Adam", 0, LN2, "What the published search finds."),
-    "gap": Column("exact − Adam", 0, LN2, "What the published search missed."),
-    "delta_y": Column("change of the output", 0, 1, "At most ε, by construction."),
-}
-DEFAULT_COLUMN = {"correlation": "tau", "permutation": "median", "adversarial": "jsd"}
-NOT_DRAWN = {"example", "predicted", "max_attention", "n_words", "p", "overlap_expected"}
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """What a cell of the overview shows of each run."""
-
-    title: str
-    short: str
-    experiment: str
-    column: str
-    pair: str | None = None
+    experiment: Experiment
+    measure: Measure
 
     @property
-    def low(self) -> float:
-        return COLUMNS[self.column].low
+    def title(self) -> str:
+        return self.measure.title
 
     @property
-    def high(self) -> float:
-        return COLUMNS[self.column].high
+    def short(self) -> str:
+        return self.measure.short
+
+    @property
+    def column(self) -> Column:
+        return self.experiment.column(self.measure.column)
+
+    @property
+    def group(self) -> tuple[str, str] | None:
+        """(column, value) of the rows that are meant; None: all."""
+        by, group = self.experiment.by, self.measure.group
+        return None if by is None or group is None else (by, group)
+
+    def number(self, entry: Entry, name: str) -> float | None:
+        """`mean`, `low`, `high`, ... as the summary has it."""
+        path = f"{self.measure.line}.{name}" if self.measure.line else name
+        return number_at(entry.summaries.get(self.experiment.name), path)
+
+    def address(self, run: str) -> str:
+        group = {} if self.group is None else {group_parameter(self.group[0]): self.group[1]}
+        return run_address(run, self.experiment.name, **group, column=self.measure.column)
+
+    def files(self, entries: Sequence[Entry]) -> dict[str, File]:
+        """Of the runs that have rows of it."""
+        name = self.experiment.name
+        return {entry.name: entry.tables[name] for entry in entries if name in entry.tables}
+
+    def range(self, results: Results, files: Sequence[File]) -> tuple[float, float]:
+        """Of the column; where it says none, that of the values of all these files."""
+        about = self.column
+        if about.low is not None and about.high is not None:
+            return about.low, about.high
+        low, high = results.range(files, self.measure.column, self.group)
+        low, high = (
+            about.low if about.low is not None else low,
+            about.high if about.high is not None else high,
+        )
+        return low, high if high > low else low + 1.0
+
+    def counts(
+        self, results: Results, files: Sequence[File], span: tuple[float, float]
+    ) -> dict[File, Counts]:
+        return results.histograms(files, self.measure.column, self.group, *span, BINS)
 
 
-MEASURES: dict[str, Measure] = {
-    "tau_g": Measure(
-        "τ of attention and gradient × input",
-        "τ gradient",
-        "correlation",
-        "tau",
-        "attention/gradient_x_input",
-    ),
-    "tau_loo": Measure(
-        "τ of attention and leave-one-out", "τ leave-one-out", "correlation", "tau", "attention/omission"
-    ),
-    "tau_ceiling": Measure(
-        "τ of gradient × input and leave-one-out",
-        "τ of the two",
-        "correlation",
-        "tau",
-        "gradient_x_input/omission",
-    ),
-    "tau_random": Measure(
-        "τ of attention and a random order", "τ random", "correlation", "tau", "attention/random"
-    ),
-    "permutation": Measure("output change under shuffled attention", "Δŷ shuffled", "permutation", "median"),
-    "adversarial": Measure("ε-max JSD of adversarial attention", "ε-max JSD", "adversarial", "jsd"),
-}
+def measures() -> dict[str, MeasureOf]:
+    """By the name that stands in an address; the experiment is part of it where two have the same."""
+    found: dict[str, MeasureOf] = {}
+    for name, experiment in EXPERIMENTS.items():
+        for measure in experiment.measures:
+            key = f"{name}:{measure.key}" if measure.key in found else measure.key
+            found[key] = MeasureOf(experiment, measure)
+    return found
+
+
+def group_parameter(by: str) -> str:
+    """What an address calls the group: the column's own name, unless a page means something else by it."""
+    return f"by_{by}" if by in RESERVED else by
+
+
+RESERVED = frozenset(  # settings of an experiment's page
+    ("column", "sort", "page", "low", "high", "alow", "ahigh", "label", "undefined", "format")
+)

@@ -11,15 +11,15 @@ from typing import Any
 from fastapi import Request
 from starlette.responses import Response
 
-from heedful.report.grades import BELIEVE, HEADLINE_RULE
-from heedful.web import charts
+from heedful.experiments import EXPERIMENTS
+from heedful.experiments.verdict import BELIEVE, HEADLINE_RULE
 from heedful.web.answer import answer, number, wants_json, with_query
 from heedful.web.library import Entry
-from heedful.web.measures import COLUMNS, MEASURES, Measure
+from heedful.web.measures import MeasureOf, measures
 from heedful.web.results import total
 from heedful.web.site import Site, choice, whole
+from heedful.web.sparkline import sparkline
 
-BINS = 24
 SORTS = ("name", "accuracy", "value", "seed")
 VIEWS = ("grid", "list")
 KEPT_PAGES = 32
@@ -43,7 +43,9 @@ def overview(site: Site, request: Request, pages: Pages) -> Response:
         return _overview(site, request)
     with pages.lock:
         if key not in pages.kept:
-            pages.kept[key] = _overview(site, request)
+            pages.kept[key] = made = _overview(site, request)
+            if b"data-refresh" in bytes(made.body):  # verdicts are being made: the next one is another
+                return pages.kept.pop(key)
             while len(pages.kept) > KEPT_PAGES:
                 pages.kept.popitem(last=False)
         return pages.kept[key]
@@ -51,13 +53,16 @@ def overview(site: Site, request: Request, pages: Pages) -> Response:
 
 def _overview(site: Site, request: Request) -> Response:
     entries = list(site.library.entries().values())
-    measure_name = choice(request, "measure", list(MEASURES), "tau_g")
-    measure, view = MEASURES[measure_name], choice(request, "view", list(VIEWS), "grid")
+    known = measures()
+    measure_name = choice(request, "measure", list(known), next(iter(known)))
+    measure, view = known[measure_name], choice(request, "view", list(VIEWS), "grid")
     sort = choice(request, "sort", list(SORTS), "name")
     chosen = {name: request.query_params.get(name, "") for name in ("dataset", "encoder", "attention")}
     words = request.query_params.get("q", "")[:200].lower().split()
     shown = [e for e in entries if _passes(e, chosen, words)]
-    rows = _rows(site, shown, measure)
+    files = list(measure.files(shown).values())
+    span = measure.range(site.results, files)
+    rows, waiting = _rows(site, shown, measure, span)
     order = {"name": lambda r: r["run"], "seed": lambda r: (r["seed"], r["run"])}.get(sort) or (
         lambda r: _falling(r["mean"] if sort == "value" else r["performance"].get("accuracy"))
     )
@@ -65,9 +70,10 @@ def _overview(site: Site, request: Request) -> Response:
     data = {
         "measure": measure_name,
         "title": measure.title,
-        "low": measure.low,
-        "high": measure.high,
+        "low": span[0],
+        "high": span[1],
         "runs": rows,
+        "waiting": waiting,  # runs whose verdicts are still being made
         "broken": site.library.broken,
     }
     pages = max(1, -(-len(rows) // LISTED))
@@ -81,10 +87,11 @@ def _overview(site: Site, request: Request) -> Response:
         pages=pages,
         state=chosen | {"measure": measure_name, "view": view, "sort": sort, "q": " ".join(words)},
         choices={name: sorted({getattr(e, name) for e in entries}) for name in chosen},
-        measures=MEASURES,
-        reading=COLUMNS[measure.column].reading,
-        grid=_grid(rows, measure, sort),
-        drawing=lambda row: _drawing([row], measure),
+        measures=known,
+        reading=measure.column.reading,
+        grid=_grid(rows, measure, span, sort),
+        drawing=lambda row: _drawing([row], measure, span),
+        questions=[e.question for e in EXPERIMENTS.values() if e.judge is not None],
         scores=SCORES,
         believe=BELIEVE,
         rule=HEADLINE_RULE,
@@ -104,13 +111,13 @@ def _passes(entry: Entry, chosen: dict[str, str], words: Sequence[str]) -> bool:
     return same and all(word in about for word in words)
 
 
-def _rows(site: Site, entries: Sequence[Entry], measure: Measure) -> list[dict[str, Any]]:
-    """One for each run: what it is, its score, and the distribution of the measure."""
-    tables = {e.name: e.tables[measure.experiment] for e in entries if measure.experiment in e.tables}
-    counts = site.results.histograms(
-        list(tables.values()), measure.column, measure.pair, measure.low, measure.high, BINS
-    )
-    grades = site.grades.of(entries)
+def _rows(
+    site: Site, entries: Sequence[Entry], measure: MeasureOf, span: tuple[float, float]
+) -> tuple[list[dict[str, Any]], int]:
+    """(one for each run: what it is, its score, and the distribution of the measure; runs without verdicts yet)."""
+    tables = measure.files(entries)
+    counts = measure.counts(site.results, list(tables.values()), span)
+    grades, waiting = site.verdicts.grades(entries)
     rows = []
     for e in entries:
         bins = total(counts.get(tables[e.name], {})) if e.name in tables else []
@@ -125,23 +132,16 @@ def _rows(site: Site, entries: Sequence[Entry], measure: Measure) -> list[dict[s
                 "performance": {name: e.performance.get(name) for name in SCORES},
                 "experiments": list(e.tables),
                 "believe": grades.get(e.name),
-                "mean": mean_of(e, measure),
+                "mean": measure.number(e, "mean"),
                 "counts": bins,
             }
         )
-    return rows
+    return rows, waiting
 
 
-def mean_of(entry: Entry, measure: Measure) -> float | None:
-    """The mean as the summary has it."""
-    found: Any = entry.summaries.get(measure.experiment)
-    for step in (measure.pair, "overall", measure.column if measure.pair else None, "mean"):
-        if step is not None:
-            found = found.get(step) if isinstance(found, dict) else None
-    return float(found) if isinstance(found, int | float) else None
-
-
-def _grid(rows: Sequence[dict[str, Any]], measure: Measure, sort: str) -> dict[str, Any]:
+def _grid(
+    rows: Sequence[dict[str, Any]], measure: MeasureOf, span: tuple[float, float], sort: str
+) -> dict[str, Any]:
     """Rows of datasets, columns of encoder and attention; a cell pools the seeds of its runs."""
     columns = sorted({(row["encoder"], row["attention"]) for row in rows})
     datasets: dict[str, dict[tuple[str, str], list[dict[str, Any]]]] = {}
@@ -151,18 +151,21 @@ def _grid(rows: Sequence[dict[str, Any]], measure: Measure, sort: str) -> dict[s
     return {
         "columns": columns,
         "datasets": [
-            (name, [_cell(datasets[name].get(column, []), measure) for column in columns]) for name in names
+            (name, [_cell(datasets[name].get(column, []), measure, span) for column in columns])
+            for name in names
         ],
     }
 
 
-def _cell(rows: Sequence[dict[str, Any]], measure: Measure) -> dict[str, Any] | None:
+def _cell(
+    rows: Sequence[dict[str, Any]], measure: MeasureOf, span: tuple[float, float]
+) -> dict[str, Any] | None:
     if not rows:
         return None
     accuracy = [row["performance"]["accuracy"] for row in rows if row["performance"]["accuracy"] is not None]
     return {
         "runs": rows,
-        "drawing": _drawing(rows, measure),
+        "drawing": _drawing(rows, measure, span),
         "mean": _mean(rows),
         "accuracy": fmean(accuracy) if accuracy else None,
         "believe": Counter(row["believe"] for row in rows if row["believe"]).most_common(),
@@ -175,10 +178,10 @@ def _mean(rows: Sequence[dict[str, Any]]) -> float | None:
     return fmean(means) if means else None
 
 
-def _drawing(rows: Sequence[dict[str, Any]], measure: Measure) -> Any:
+def _drawing(rows: Sequence[dict[str, Any]], measure: MeasureOf, span: tuple[float, float]) -> Any:
     pooled = [sum(bins) for bins in zip(*(row["counts"] for row in rows if row["counts"]), strict=True)]
     if not pooled:
         return None
     mean, texts = _mean(rows), sum(pooled)
     said = f"{measure.title}: mean {number(mean)} over {texts} texts"
-    return charts.mini(pooled, measure.low, measure.high, mean, said)
+    return sparkline(pooled, *span, mean, said)

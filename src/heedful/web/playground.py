@@ -12,7 +12,7 @@ from heedful.records import Example
 from heedful.web import prediction
 from heedful.web.answer import answer, as_json
 from heedful.web.guard import LONGEST_TEXT, MOST_WORDS, checked_text
-from heedful.web.inference import KNOWN, Live, methods_named
+from heedful.web.inference import KNOWN, LoadedModel, methods_named
 from heedful.web.instance_page import instance
 from heedful.web.library import Entry
 from heedful.web.site import Site
@@ -30,24 +30,24 @@ def playground(site: Site, request: Request, name: str, asked: dict[str, Any]) -
         "text": text,
         "query": query or None,
     }
-    bench = None
+    view = None
     names = asked.get("methods") or []
     names = names.split(",") if isinstance(names, str) else names
     if not isinstance(names, list) or not all(isinstance(m, str) for m in names):
         raise Mistake("methods are to be a list of names.")
     methods, target = methods_named([m for m in names if m]), asked.get("target") or None
     if text.strip() and (query.strip() or not has_query):
-        live = site.models.get(entry)
-        example, before = _example(live, text, query, asked)
-        looked, explained = prediction.look(live, example, methods, None if target is None else str(target))
+        model = site.models.get(entry)
+        example, before = _example(model, text, query, asked)
+        looked, explained = prediction.look(model, example, methods, None if target is None else str(target))
         data |= looked
-        data["before"] = None if before is None else _before(live, before)
-        bench = {
-            "drawn": prediction.drawn(explained),
-            "text": prediction.painted(example, looked["attention"]),
+        data["before"] = None if before is None else _before(model, before)
+        view = {
+            "drawn": prediction.heatmaps(explained),
+            "text": prediction.paint(example, looked["attention"]),
             "sliders": prediction.sliders(example, looked["attention"]),
             "legend": prediction.legend(),
-            "adversarial": None,
+            "other": None,
             "source": {"text": looked["text"], "query": looked["query"]},
             "editable": True,
             "before": data["before"],
@@ -59,7 +59,7 @@ def playground(site: Site, request: Request, name: str, asked: dict[str, Any]) -
         "playground.html",
         data,
         entry=entry,
-        bench=bench,
+        view=view,
         has_query=has_query,
         limits=(LONGEST_TEXT, MOST_WORDS),
         methods=methods,
@@ -67,19 +67,21 @@ def playground(site: Site, request: Request, name: str, asked: dict[str, Any]) -
     )
 
 
-def _example(live: Live, text: str, query: str, asked: dict[str, Any]) -> tuple[Example, Example | None]:
+def _example(
+    model: LoadedModel, text: str, query: str, asked: dict[str, Any]
+) -> tuple[Example, Example | None]:
     """The text to look at, and the one before the edit, where there was one."""
-    example = live.example(text, query)
+    example = model.example(text, query)
     edit, before = asked.get("edit"), asked.get("before")
     if edit is not None:
         if not isinstance(edit, dict):
             raise Mistake("an edit is to be {position, word}.")
-        return live.edited(example, edit.get("position"), edit.get("word")), example
-    return example, live.example(before, query) if isinstance(before, str) and before.strip() else None
+        return model.edited(example, edit.get("position"), edit.get("word")), example
+    return example, model.example(before, query) if isinstance(before, str) and before.strip() else None
 
 
-def _before(live: Live, example: Example) -> dict[str, Any]:
-    p = live.decode(example, live.attention(example))
+def _before(model: LoadedModel, example: Example) -> dict[str, Any]:
+    p = model.decode(example, model.attention(example))
     return {"text": example.passage.text, "probabilities": p["probabilities"], "predicted": p["predicted"]}
 
 

@@ -1,4 +1,4 @@
-"""A text on the bench: prediction, every method's heatmap, and attention weights that can be moved."""
+"""A text that is asked about: prediction, every method's heatmap, and attention weights that can be moved."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from heedful.attribution import Attribution, Explained
 from heedful.colours import LEGEND, LEVELS
 from heedful.heatmap import html, visible
 from heedful.records import Example
-from heedful.report.naming import check_says
-from heedful.web.inference import Live
+from heedful.report.cards import check_says
+from heedful.web.inference import LoadedModel
 
 MOST_LABELS = 6  # bars of the prediction
 MOST_SLIDERS = 200  # words that get a slider each; longer texts are moved as a whole
@@ -19,12 +19,12 @@ LONGEST_WORD = 60
 
 
 def look(
-    live: Live, example: Example, methods: tuple[str, ...], target: str | None
+    model: LoadedModel, example: Example, methods: tuple[str, ...], target: str | None
 ) -> tuple[dict[str, Any], Explained]:
     """Everything the model says about a text, as JSON values; and as the record, for drawing."""
-    explained = live.explain(example, methods, target)
-    attention = live.attention(example)
-    known = live.known(example)
+    explained = model.explain(example, methods, target)
+    attention = model.attention(example)
+    known = model.known(example)
     p = explained.probabilities
     order = p.argsort()[::-1][:MOST_LABELS].tolist()
     data = {
@@ -41,12 +41,12 @@ def look(
         ],
         "query_words": None if example.query is None else [*example.query.forms],
         "attention": attention,
-        "attributions": [_said(a) for a in explained.attributions],
+        "attributions": [_to_json(a) for a in explained.attributions],
     }
     return data, explained
 
 
-def _said(a: Attribution) -> dict[str, Any]:
+def _to_json(a: Attribution) -> dict[str, Any]:
     return {
         "method": a.method,
         "kind": a.kind,
@@ -59,7 +59,7 @@ def _said(a: Attribution) -> dict[str, Any]:
     }
 
 
-def drawn(explained: Explained) -> dict[str, list[tuple[str, Markup]]]:
+def heatmaps(explained: Explained) -> dict[str, list[tuple[str, Markup]]]:
     """The heatmaps of each method: (part, HTML); heatmap.html escapes what comes from the text."""
     return {
         a.method: [
@@ -75,7 +75,7 @@ def drawn(explained: Explained) -> dict[str, list[tuple[str, Markup]]]:
     }
 
 
-def painted(example: Example, attention: list[float]) -> Markup:
+def paint(example: Example, attention: list[float]) -> Markup:
     """The text once, coloured by attention; script repaints it."""
     return Markup(html(example.passage, attention, False, label="attention"))
 

@@ -15,29 +15,16 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from heedful.errors import Mistake
+from heedful.measure.columns import Frame
 from heedful.web.library import Missing, Stamp
 
-Table = tuple[Path, Stamp]
+File = tuple[Path, Stamp]  # of rows, as it was found
+Group = tuple[str, str]  # a column and the value of it whose rows are meant
 Counts = dict[int, list[int]]  # predicted label -> texts in each bin
 KEPT = 64  # frames: some 10 MB with 4,000 instances each
 KEPT_COUNTS = 20_000
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Frame:
-    """What the pages of one experiment need of every instance: (n,) each, nan where undefined."""
-
-    example: NDArray[np.int64]
-    predicted: NDArray[np.int64]
-    max_attention: NDArray[np.float64]
-    n_words: NDArray[np.int64]
-    value: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return len(self.example)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +46,7 @@ class Results:
         self._lock, self._counting = threading.Lock(), threading.Lock()
         self._frames: OrderedDict[Any, Frame] = OrderedDict()
         self._counts: OrderedDict[Any, Counts] = OrderedDict()
-        self._footers: dict[Table, Footer] = {}
+        self._footers: dict[File, Footer] = {}
 
     def query(self, sql: str, parameters: Sequence[Any], path: Path | str) -> duckdb.DuckDBPyConnection:
         """What cannot be read is a mistake that names `path`."""
@@ -69,7 +56,7 @@ class Results:
             first = str(error).splitlines()[0]
             raise Mistake(f"{Path(path).name} cannot be read ({first}): make these results again.") from None
 
-    def footer(self, table: Table) -> Footer:
+    def footer(self, table: File) -> Footer:
         """What the end of a Parquet file says: its columns, and how it was made."""
         if table not in self._footers:
             try:
@@ -87,16 +74,19 @@ class Results:
             self._footers[table] = Footer(columns, said if isinstance(said, dict) else {})
         return self._footers[table]
 
-    def pairs(self, table: Table) -> list[str]:
-        """The pairs of methods that a correlation compares; empty for other experiments."""
-        if "pair" not in self.footer(table).columns:
+    def groups(self, table: File, by: str | None) -> list[str]:
+        """The values of the column that tells the rows of one text apart; empty where there is none."""
+        if by is None or by not in self.footer(table).columns:
             return []
-        sql = "select pair from read_parquet(?) group by pair order by min(file_row_number), pair"
-        sql = sql.replace("(?)", "(?, file_row_number = true)")
+        name = _quoted(by)
+        sql = (
+            f"select {name}::varchar from read_parquet(?, file_row_number = true) "
+            f"group by {name} order by min(file_row_number), {name}"
+        )
         return [str(row[0]) for row in self.query(sql, [plain_path(table[0])], table[0]).fetchall()]
 
-    def frame(self, table: Table, column: str, pair: str | None) -> Frame:
-        key = (table, column, pair)
+    def frame(self, table: File, column: str, group: Group | None) -> Frame:
+        key = (table, column, group)
         with self._lock:
             if key in self._frames:
                 self._frames.move_to_end(key)
@@ -106,7 +96,7 @@ class Results:
             if needed not in schema:
                 raise Missing(f"{table[0].name} has no column {needed!r} (it has: {', '.join(schema)}).")
         extra = [name if name in schema else "null" for name in ("max_attention", "n_words")]
-        where, asked = ("where pair = ?", [pair]) if pair is not None else ("", [])
+        where, asked = _only(group)
         sql = (
             f"select example::bigint, coalesce(predicted, -1)::bigint, {extra[0]}::double, "
             f"coalesce({extra[1]}, 0)::bigint, {_quoted(column)}::double from read_parquet(?) {where}"
@@ -127,17 +117,17 @@ class Results:
         return frame
 
     def histograms(
-        self, tables: Sequence[Table], column: str, pair: str | None, low: float, high: float, bins: int
-    ) -> dict[Table, Counts]:
+        self, tables: Sequence[File], column: str, group: Group | None, low: float, high: float, bins: int
+    ) -> dict[File, Counts]:
         """Counts of `column` in equal bins by predicted label, for many files in one query.
 
         The last bin is closed; what lies outside is counted in the outermost bin.
         """
-        wanted = {table: (table, column, pair, low, high, bins) for table in tables}
+        wanted = {table: (table, column, group, low, high, bins) for table in tables}
         with self._counting:  # many who ask at once wait for one who reads
             with self._lock:
                 missing = [table for table, key in wanted.items() if key not in self._counts]
-            read = self._count(missing, column, pair, low, high, bins) if missing else {}
+            read = self._count(missing, column, group, low, high, bins) if missing else {}
             with self._lock:
                 for table in missing:
                     self._counts[wanted[table]] = read.get(table, {})
@@ -148,32 +138,31 @@ class Results:
         return answer
 
     def _count(
-        self, tables: Sequence[Table], column: str, pair: str | None, low: float, high: float, bins: int
-    ) -> dict[Table, Counts]:
+        self, tables: Sequence[File], column: str, group: Group | None, low: float, high: float, bins: int
+    ) -> dict[File, Counts]:
         by_file = {str(path): (path, stamp) for path, stamp in tables}
-        where = f"{_quoted(column)} is not null" + (" and pair = ?" if pair is not None else "")
+        where, of_group = _only(group)
         sql = (
             f"select filename, coalesce(predicted, -1)::bigint as label, "
             f"greatest(0, least(? - 1, floor(({_quoted(column)} - ?) / ? * ?)))::bigint as bin, count(*) "
-            f"from read_parquet(?, filename = true, union_by_name = true) where {where} group by all"
+            f"from read_parquet(?, filename = true, union_by_name = true) {where} "
+            f"and {_quoted(column)} is not null group by all"
         )
         asked = [bins, low, high - low, bins, [plain_path(path) for path, _ in tables]]
         try:
-            rows = self.query(
-                sql, asked + ([pair] if pair is not None else []), "one of the results"
-            ).fetchall()
+            rows = self.query(sql, [*asked, *of_group], "one of the results").fetchall()
         except Mistake:
             if len(tables) == 1:
                 return {}  # a file without this column, or a broken one: its cell stays empty
-            parts = [self._count([table], column, pair, low, high, bins) for table in tables]
+            parts = [self._count([table], column, group, low, high, bins) for table in tables]
             return {table: counts for part in parts for table, counts in part.items()}
-        found: dict[Table, Counts] = {}
+        found: dict[File, Counts] = {}
         for filename, label, place, count in rows:
             counts = found.setdefault(by_file[filename], {})
             counts.setdefault(int(label), [0] * bins)[int(place)] = int(count)
         return found
 
-    def rows(self, table: Table, example: int) -> list[dict[str, Any]]:
+    def rows(self, table: File, example: int) -> list[dict[str, Any]]:
         """Everything that an experiment says about one instance."""
         sql = "select * from read_parquet(?) where example = ?"
         if "example" not in self.footer(table).columns:
@@ -182,29 +171,51 @@ class Results:
         names = [str(description[0]) for description in cursor.description or ()]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
-    def below(self, table: Table, column: str, rows: Sequence[Mapping[str, Any]]) -> list[float | None]:
-        """For each of an instance's rows, the share of all instances (of its pair, where there are pairs) with less.
+    def range(self, tables: Sequence[File], column: str, group: Group | None) -> tuple[float, float]:
+        """The least and the greatest value in these files; 0 to 1 where there is none."""
+        where, of_group = _only(group)
+        name = _quoted(column)
+        sql = (
+            f"select min({name})::double, max({name})::double from read_parquet(?, union_by_name = true) "
+            f"{where} and isfinite({name}::double)"
+        )
+        ends = []
+        for table in tables:
+            if column in self.footer(table).columns:
+                asked = [plain_path(table[0]), *of_group]
+                ends += [row for row in self.query(sql, asked, table[0]).fetchall() if None not in row]
+        return min((low for low, _ in ends), default=0.0), max((high for _, high in ends), default=1.0)
+
+    def below(
+        self, table: File, column: str, rows: Sequence[Mapping[str, Any]], by: str | None
+    ) -> list[float | None]:
+        """For each of an instance's rows, the share of all instances (of its group, where there are groups) with less.
 
         Whole columns are counted once and not kept: here Arrow is quicker than a query.
         """
-        paired = "pair" in self.footer(table).columns
+        by = by if by is not None and by in self.footer(table).columns else None
         try:
             with pq.ParquetFile(table[0]) as file:
-                read = file.read([column, "pair"] if paired else [column], use_threads=False)
+                read = file.read([column] if by is None else [column, by], use_threads=False)
         except (pa.ArrowException, OSError) as error:
             first = str(error).splitlines()[0]
             raise Mistake(f"{table[0].name} cannot be read ({first}): make these results again.") from None
         values = np.asarray(read[column].to_numpy(), dtype=np.float64)
-        pairs = read["pair"].combine_chunks().dictionary_encode() if paired else None
+        groups = None if by is None else read[by].combine_chunks().dictionary_encode()
         shares: list[float | None] = []
         for row in rows:
             same = values
-            if pairs is not None:
-                same = values[pairs.indices.to_numpy() == pairs.dictionary.to_pylist().index(row["pair"])]
+            if by is not None and groups is not None:
+                same = values[groups.indices.to_numpy() == groups.dictionary.to_pylist().index(row[by])]
             defined = same[~np.isnan(same)]
             known = row[column] is not None and defined.size
             shares.append(float((defined < row[column]).mean()) if known else None)
         return shares
+
+
+def _only(group: Group | None) -> tuple[str, list[str]]:
+    """The condition of a query, and its parameters."""
+    return ("where true", []) if group is None else (f"where {_quoted(group[0])}::varchar = ?", [group[1]])
 
 
 def total(counts: Mapping[int, Sequence[int]]) -> list[int]:

@@ -9,46 +9,51 @@ from fastapi import Request
 from starlette.responses import Response
 
 from heedful.errors import Mistake
-from heedful.experiments import EXPERIMENTS, find
-from heedful.report.grades import MARKS
-from heedful.web import charts
+from heedful.experiments import EXPERIMENTS, experiment_of
+from heedful.experiments.verdict import MARKS, to_json
+from heedful.figures.figure import Figure
+from heedful.measure.columns import Floats, Ints
 from heedful.web.answer import answer, number, run_address
-from heedful.web.experiment_page import MOST_POINTS
 from heedful.web.library import Entry
-from heedful.web.measures import COLUMNS, MEASURES, Measure
-from heedful.web.overview import BINS, SCORES, mean_of
+from heedful.web.measures import MeasureOf, measures
+from heedful.web.overview import SCORES
 from heedful.web.results import total
 from heedful.web.site import Site, choice
+from heedful.web.sparkline import sparkline
+
+POINTS = 500
 
 
 def run_page(site: Site, request: Request, name: str) -> Response:
     entry = site.library.find(name)
-    measured = [_measured(site, entry, key, measure) for key, measure in MEASURES.items()]
+    known = measures()
+    shown = [_of_run(site, entry, key, measure) for key, measure in known.items()]
     data = {
         "run": entry.name,
         "dataset": entry.dataset,
         "task": entry.info.get("task"),
-        "labels": entry.labels,
+        "labels": list(entry.labels),
         "config": entry.info["config"],
         "data": entry.info.get("data", {}),
         "vectors": entry.info.get("vectors"),
         "versions": entry.info.get("versions", {}),
         "performance": entry.performance,
-        "judged": site.judge.verdicts(entry),
-        "measures": [m for m in measured if m is not None],
+        "judged": site.verdicts.page(entry),
+        "measures": [m for m in shown if m is not None],
         "experiments": list(entry.tables),
         "summaries": entry.summaries,
     }
-    drawings = {m["measure"]: _drawing(m) for m in data["measures"]}
+    drawn = {m["experiment"] for m in data["measures"]}
     return answer(
         request,
         "run.html",
         data,
         entry=entry,
-        drawings=drawings,
-        questions={name: find(name).question for name in EXPERIMENTS},
-        columns=COLUMNS,
-        measures=MEASURES,
+        drawings={m["measure"]: _drawing(m) for m in data["measures"]},
+        addresses={m["measure"]: known[m["measure"]].address(entry.name) for m in data["measures"]},
+        readings={m["measure"]: known[m["measure"]].column.reading for m in data["measures"]},
+        others={name: experiment_of(name).question for name in entry.tables if name not in drawn},
+        all_experiments=list(EXPERIMENTS),
         scores=SCORES,
         marks=MARKS,
         playable=(entry.path / "model.safetensors").is_file(),
@@ -64,37 +69,56 @@ def compare_page(site: Site, request: Request) -> Response:
             raise Mistake("two runs are needed for a comparison, and there are fewer.")
         names = [given or other for given, other in zip(names, entries, strict=False)]
     a, b = (site.library.find(name) for name in names)
+    known = measures()
     sides = [
-        {m["measure"]: m for key, measure in MEASURES.items() if (m := _measured(site, e, key, measure))}
+        {m["measure"]: m for key, measure in known.items() if (m := _of_run(site, e, key, measure))}
         for e in (a, b)
     ]
-    common = [key for key in MEASURES if key in sides[0] and key in sides[1]]
-    measure_name = choice(request, "measure", list(MEASURES), common[0] if common else "tau_g")
-    points = _matched(site, a, b, MEASURES[measure_name])
+    common = [key for key in known if key in sides[0] and key in sides[1]]
+    measure_name = choice(request, "measure", list(known), (common or list(known))[0])
+    measure = known[measure_name]
+    split = site.split(a, measure.experiment.name)
+    places, x, y = _same_texts(site, a, b, measure, split)
     data = {
-        "a": _described(a),
-        "b": _described(b),
-        "measures": {key: {"a": sides[0].get(key), "b": sides[1].get(key)} for key in MEASURES},
+        "a": _about(a),
+        "b": _about(b),
+        "verdicts": _verdicts(site, a, b),
+        "measures": {key: {"a": sides[0].get(key), "b": sides[1].get(key)} for key in known},
         "measure": measure_name,
-        "matched": len(points),
-        "correlation": _pearson(points),
+        "matched": len(places),
+        "pearson": _pearson(x, y),
     }
-    measure = MEASURES[measure_name]
-    span = (measure.low, measure.high)
-    titles = (f"{measure.title}: each point is a text", f"A: {measure.short}", f"B: {measure.short}")
     return answer(
         request,
         "compare.html",
         data,
         entries=list(entries),
         drawings=[{key: _drawing(m) for key, m in side.items()} for side in sides],
-        measures=MEASURES,
+        measures=known,
         scores=SCORES,
-        scatter=charts.scatter(points, span, span, titles) if points else None,
+        marks=MARKS,
+        figure=_scatter(site, (a, b), measure, places, x, y) if len(places) else None,
+        text=run_address(a.name, "examples", "PLACE", split=split),
     )
 
 
-def _described(entry: Entry) -> dict[str, Any]:
+def _verdicts(site: Site, a: Entry, b: Entry) -> list[dict[str, Any]]:
+    """By question, what each of the two is told; None where it was not asked."""
+    sides = [site.verdicts.of(entry) for entry in (a, b)]
+    names = [name for name in EXPERIMENTS if name in sides[0] or name in sides[1]]
+    return [
+        {
+            "question": EXPERIMENTS[name].question,
+            **{
+                key: to_json(side[name]) if name in side else None
+                for key, side in zip("ab", sides, strict=True)
+            },
+        }
+        for name in names
+    ]
+
+
+def _about(entry: Entry) -> dict[str, Any]:
     return {
         "run": entry.name,
         "dataset": entry.dataset,
@@ -105,65 +129,62 @@ def _described(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _measured(site: Site, entry: Entry, key: str, measure: Measure) -> dict[str, Any] | None:
-    if measure.experiment not in entry.tables:
+def _of_run(site: Site, entry: Entry, key: str, measure: MeasureOf) -> dict[str, Any] | None:
+    files = list(measure.files([entry]).values())
+    if not files:
         return None
-    table = entry.tables[measure.experiment]
-    counts = site.results.histograms([table], measure.column, measure.pair, measure.low, measure.high, BINS)
-    bins = total(counts[table])
+    span = measure.range(site.results, files)
+    bins = total(measure.counts(site.results, files, span)[files[0]])
     if not bins:
         return None
-    summary: Any = entry.summaries.get(measure.experiment, {})
-    for step in (measure.pair, "overall", measure.column if measure.pair else None):
-        if step is not None:
-            summary = summary.get(step, {}) if isinstance(summary, dict) else {}
     return {
         "measure": key,
         "title": measure.title,
-        "experiment": measure.experiment,
-        "pair": measure.pair,
-        "column": measure.column,
-        "mean": mean_of(entry, measure),
-        "low": summary.get("low"),
-        "high": summary.get("high"),
-        "sig_frac": summary.get("sig_frac"),
+        "experiment": measure.experiment.name,
+        "group": measure.measure.group,
+        "column": measure.measure.column,
+        **{name: measure.number(entry, name) for name in ("mean", "low", "high", "sig_frac")},
+        "range": span,
         "counts": bins,
     }
 
 
-def _drawing(measured: dict[str, Any]) -> Any:
-    measure = MEASURES[measured["measure"]]
-    said = f"{measure.title}: mean {number(measured['mean'])} over {sum(measured['counts'])} texts"
-    return charts.mini(measured["counts"], measure.low, measure.high, measured["mean"], said)
+def _drawing(shown: dict[str, Any]) -> Any:
+    said = f"{shown['title']}: mean {number(shown['mean'])} over {sum(shown['counts'])} texts"
+    low, high = shown["range"]
+    return sparkline(shown["counts"], low, high, shown["mean"], said)
 
 
-def _matched(site: Site, a: Entry, b: Entry, measure: Measure) -> list[charts.Point]:
-    """The same text under both models: only where both were made from the same data."""
+def _same_texts(
+    site: Site, a: Entry, b: Entry, measure: MeasureOf, split: str
+) -> tuple[Ints, Floats, Floats]:
+    """(places, A's values, B's values) of the same texts: only where both were made from the same data."""
+    name, nothing = measure.experiment.name, np.zeros(0)
     same = a.info.get("data", {}).get("fingerprint") == b.info.get("data", {}).get("fingerprint")
-    if not same or not all(measure.experiment in e.tables for e in (a, b)):
-        return []
-    split = site.split(a, measure.experiment)
-    if split != site.split(b, measure.experiment):
-        return []
-    x, y = (site.results.frame(e.tables[measure.experiment], measure.column, measure.pair) for e in (a, b))
+    if not same or not all(name in e.tables for e in (a, b)) or site.split(b, name) != split:
+        return np.zeros(0, dtype=np.int64), nothing, nothing
+    x, y = (site.results.frame(e.tables[name], measure.measure.column, measure.group) for e in (a, b))
     common, in_x, in_y = np.intersect1d(x.example, y.example, return_indices=True)
     defined = np.flatnonzero(~np.isnan(x.value[in_x]) & ~np.isnan(y.value[in_y]))
-    step = max(1, -(-len(defined) // MOST_POINTS))
-    return [
-        charts.Point(
-            x=float(x.value[in_x[i]]),
-            y=float(y.value[in_y[i]]),
-            label=0,
-            chosen=True,
-            href=run_address(a.name, "examples", int(common[i]), split=split),
-            title=f"text {int(common[i])}: A {x.value[in_x[i]]:.3f}, B {y.value[in_y[i]]:.3f}",
-        )
-        for i in defined[::step]
-    ]
+    kept = defined[:: max(1, -(-len(defined) // POINTS))]
+    return common[kept], x.value[in_x[kept]], y.value[in_y[kept]]
 
 
-def _pearson(points: list[charts.Point]) -> float | None:
-    if len(points) < 3:
+def _scatter(
+    site: Site, runs: tuple[Entry, Entry], measure: MeasureOf, places: Ints, x: Floats, y: Floats
+) -> Figure:
+    """Text against text, each point a text."""
+    from heedful.figures.drawing import TOGETHER, against, dots
+
+    span = measure.range(site.results, list(measure.files(runs).values()))
+    everywhere = np.arange(len(places))
+    rows = dots(places, x, y, everywhere, np.zeros_like(everywhere), [TOGETHER])
+    said = f"{measure.title} of the same texts under both models: each point is a text."
+    titles = (f"A: {measure.short}", f"B: {measure.short}")
+    return Figure("compare", measure.title, said, said, against(rows, [TOGETHER], titles, span, said))
+
+
+def _pearson(x: Floats, y: Floats) -> float | None:
+    if len(x) < 3:
         return None
-    x, y = np.array([p.x for p in points]), np.array([p.y for p in points])
     return float(np.corrcoef(x, y)[0, 1]) if x.std() > 0 and y.std() > 0 else None

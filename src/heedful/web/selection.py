@@ -9,7 +9,7 @@ import numpy as np
 from fastapi import Request
 from numpy.typing import NDArray
 
-from heedful.web.results import Frame
+from heedful.measure.columns import DIGITS, Frame
 from heedful.web.site import real, whole
 
 ORDERS = {
@@ -71,16 +71,17 @@ class Selection:
 def _between(
     values: NDArray[np.float64], low: float | None, high: float | None, top: float
 ) -> NDArray[np.bool_]:
-    inside = np.ones(len(values), dtype=bool)
+    """Rounded like the bins of a figure, so that a bar and its texts agree; the bin that ends at `top` is closed."""
+    inside, values = np.ones(len(values), dtype=bool), np.round(values, DIGITS)
     with np.errstate(invalid="ignore"):  # nan is never between
         if low is not None:
-            inside &= values >= low - 1e-9
+            inside &= values >= round(low, DIGITS)
         if high is not None:
-            inside &= (values < high - 1e-9) if high < top - 1e-6 else ~np.isnan(values)
+            inside &= (values < round(high, DIGITS)) if high < top - 1e-6 else ~np.isnan(values)
     return inside
 
 
-def ordered(frame: Frame, chosen: NDArray[np.bool_], order: str) -> NDArray[np.int64]:
+def sort_rows(frame: Frame, chosen: NDArray[np.bool_], order: str) -> NDArray[np.int64]:
     """The chosen rows in an order of ORDERS; undefined values last."""
     rows = np.flatnonzero(chosen)
     name = order.removeprefix("-")

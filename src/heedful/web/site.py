@@ -9,12 +9,12 @@ from functools import cached_property
 from fastapi import Request
 
 from heedful.errors import Mistake
-from heedful.web.grades import Grades
+from heedful.web.figures import Figures
 from heedful.web.inference import Models
-from heedful.web.judged import Judge
 from heedful.web.library import Entry, Library
 from heedful.web.results import Results
 from heedful.web.texts import Texts, split_of
+from heedful.web.verdicts import Verdicts
 
 
 @dataclass(frozen=True)
@@ -25,12 +25,12 @@ class Site:
     models: Models = field(default_factory=Models)
 
     @cached_property
-    def judge(self) -> Judge:
-        return Judge(self.results)
+    def verdicts(self) -> Verdicts:
+        return Verdicts(self.results)
 
     @cached_property
-    def grades(self) -> Grades:
-        return Grades(self.results)
+    def figures(self) -> Figures:
+        return Figures(self.results)
 
     def split(self, entry: Entry, experiment: str | None = None) -> str:
         """The split that the rows of a run are of (of one experiment, or of the first that says so)."""

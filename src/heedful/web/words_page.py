@@ -2,46 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
-
 from fastapi import Request
 from starlette.responses import Response
 
 from heedful.errors import Mistake
+from heedful.experiments import experiment_of
+from heedful.experiments.verdict import MARKS, to_json
 from heedful.records import Example
-from heedful.report.grades import MARKS
 from heedful.web.answer import answer
 from heedful.web.experiment_page import drawable
 from heedful.web.library import Entry
 from heedful.web.site import Site
 
-MOST_LABELS = 4  # of which the words are shown, the most frequent ones
-
 
 def words_page(site: Site, request: Request, name: str) -> Response:
     """The sample is the one that the report takes, so both name the same words."""
-    from heedful.report import sample, verdicts
+    from heedful.report import sample
+    from heedful.report.words import most_frequent
 
     entry = site.library.find(name)
     split, examples = _sample(site, entry)
     found = site.models.get(entry).explain_sample(examples)
     relied = sample.relied_on(found)
     often = [e.predicted for e in found]
-    labels = sorted(sorted(relied, key=lambda label: -often.count(label))[:MOST_LABELS])
-    known = [example.evidence for example in examples]
-    evidence: dict[str, Any] | None = None
-    if any(known):
-        hits = {method: sample.hits(found, known, method) for method in ("attention", "omission")}
-        others = {"omission": sum(hits["omission"]) / len(hits["omission"])}
-        evidence = asdict(verdicts.evidence(hits["attention"], sample.chance(found, known), others))
+    labels = most_frequent(list(relied), often)
+    evidence = sample.evidence(found, [example.evidence for example in examples])
     data = {
         "run": entry.name,
         "split": split,
         "texts": len(found),
         "words": {label: relied[label] for label in labels},
         "predicted": {label: often.count(label) for label in labels},
-        "evidence": evidence,
+        "evidence": None if evidence is None else to_json(evidence),
     }
     return answer(request, "words.html", data, marks=MARKS)
 
@@ -50,10 +42,12 @@ def _sample(site: Site, entry: Entry) -> tuple[str, list[Example]]:
     from heedful.report.sample import spread
 
     for experiment, table in entry.tables.items():
-        columns = drawable(site, table)
+        about = experiment_of(experiment)
+        columns = drawable(site, about, table)
         if columns:
-            pairs = site.results.pairs(table)
-            frame = site.results.frame(table, columns[0], pairs[0] if pairs else None)
+            groups = site.results.groups(table, about.by)
+            group = (str(about.by), groups[0]) if groups else None
+            frame = site.results.frame(table, columns[0], group)
             split = site.split(entry, experiment)
             lengths = dict(zip(frame.example.tolist(), frame.n_words.tolist(), strict=True))
             places = spread(lengths)

@@ -26,6 +26,8 @@ def open_bytes(path: Path) -> IO[bytes]:
         raise Mistake(f"{path} is a folder; a file is needed here.") from None
     except OSError as error:
         raise Mistake(f"{path} cannot be read: {error.strerror}.") from None
+    except ValueError as error:  # a NUL, or half of a surrogate pair
+        raise Mistake(f"{str(path)!r} is no name of a file: {error}.") from None
     start = file.peek(2)[:2]
     if start == GZIP:
         file.close()
@@ -75,6 +77,12 @@ def json_lines(path: Path, ledger: Ledger) -> Iterator[tuple[int, dict[str, Any]
         except json.JSONDecodeError as error:
             ledger.bad(path, number, f"this is not JSON ({error.msg} at column {error.colno})")
             continue
+        except ValueError:  # Python reads no integer of more than 4300 digits
+            ledger.bad(path, number, "a number has thousands of digits")
+            continue
+        except RecursionError:
+            ledger.bad(path, number, "lists or objects are nested a thousand deep")
+            continue
         if isinstance(value, dict):
             yield number, value
         elif number == 1 and isinstance(value, list):
@@ -85,8 +93,12 @@ def json_lines(path: Path, ledger: Ledger) -> Iterator[tuple[int, dict[str, Any]
 
 def whole_text(path: Path, ledger: Ledger, encoding: str = "utf-8") -> str | None:
     """All of a small text file, for formats that keep one text in each file; None if it was bad."""
-    with open_bytes(path) as file:
-        data = file.read().removeprefix(BOM)
+    try:
+        with open_bytes(path) as file:
+            data = file.read().removeprefix(BOM)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        ledger.bad(path, None, "the gzip file is cut short or damaged")
+        return None
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as error:

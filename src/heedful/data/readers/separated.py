@@ -14,17 +14,20 @@ from heedful.data.readers.rows import Ledger
 from heedful.errors import Mistake
 
 DELIMITERS = ",;|\t"
+NO_DELIMITERS = '"\r\n'
 _ESCAPED = re.compile("[\udc80-\udcff]")  # how Python writes bytes that were not UTF-8
 
 
 class _Feed:
     """Lines for the csv module; remembers those of the row under way, so that they can be given back."""
 
-    def __init__(self, path: Path, ledger: Ledger) -> None:
+    def __init__(self, path: Path, ledger: Ledger, delimiter: str) -> None:
         # Bytes that are not UTF-8 travel as lone surrogates through the csv module and are found after it.
         self._lines = ((n, b.decode("utf-8", "surrogateescape")) for n, b in byte_lines(path, ledger))
         self._waiting: deque[tuple[int, str]] = deque()
         self.taken: list[tuple[int, str]] = []
+        self._delimiter = delimiter
+        self._reader = csv.reader(self, delimiter=delimiter, strict=True)
 
     def __iter__(self) -> _Feed:
         return self
@@ -37,15 +40,17 @@ class _Feed:
     def give_back_all_but_first(self) -> None:
         self._waiting.extendleft(reversed(self.taken[1:]))
 
-
-def _next_row(feed: _Feed, delimiter: str) -> list[str] | None:
-    """The next row by the rules of the csv module; None at the end; csv.Error for broken quotes."""
-    feed.taken.clear()
-    limit = csv.field_size_limit(sys.maxsize)  # a text can be longer than the module's 128 KiB
-    try:
-        return next(csv.reader(feed, delimiter=delimiter, strict=True), None)
-    finally:
-        csv.field_size_limit(limit)
+    def next_row(self) -> list[str] | None:
+        """By the rules of the csv module; None at the end; csv.Error for broken quotes."""
+        self.taken.clear()
+        limit = csv.field_size_limit(sys.maxsize)  # a text can be longer than the module's 128 KiB
+        try:
+            return next(self._reader, None)
+        except csv.Error:
+            self._reader = csv.reader(self, delimiter=self._delimiter, strict=True)  # without half a row
+            raise
+        finally:
+            csv.field_size_limit(limit)
 
 
 def _plain(line: str, delimiter: str) -> list[str]:
@@ -58,15 +63,15 @@ def read_header(path: Path, delimiter: str | None, wanted: Sequence[str] = ()) -
     Where no delimiter is given: a tab for .tsv and .tab, otherwise the one of , ; | and tab that gives
     the first line the most of the wanted columns, then the most fields (a comma if they are equal).
     """
-    if delimiter is not None and len(delimiter) != 1:
-        raise Mistake(f"a delimiter is one character, not {delimiter!r}.")
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in NO_DELIMITERS):
+        raise Mistake(f"a delimiter is one character, and no quote or line end, not {delimiter!r}.")
     if delimiter is None and path.name.lower().removesuffix(".gz").endswith((".tsv", ".tab")):
         delimiter = "\t"
     best: list[str] = []
     score, chosen = (0, 0), delimiter or ","
     for one in delimiter or DELIMITERS:
         try:
-            fields = _next_row(_Feed(path, Ledger()), one) or []
+            fields = _Feed(path, Ledger(), one).next_row() or []
         except csv.Error as error:
             if delimiter is None and one != ",":
                 continue
@@ -92,12 +97,12 @@ def separated_rows(
     In a tab separated file quotes are often meant as they stand: lines that would be complete rows
     by themselves are read so when the quotes do not close, or close only on a later line.
     """
-    feed = _Feed(path, ledger)
+    feed = _Feed(path, ledger, delimiter)
     first = has_header
     while True:
         trouble = ""
         try:
-            fields = _next_row(feed, delimiter)
+            fields = feed.next_row()
         except csv.Error as error:
             fields, trouble = [], f"the quotes or line ends are broken ({error})"
         if fields is None:

@@ -6,6 +6,7 @@ turned into stretches of characters:
 
     evidence    [[start, end], ...]  characters (what `heedful data prepare` writes)
     evidences   [[start, end], ...]  words of text.split()           (ERASER movies)
+    evidence_tokens  [number, ...]   words of text.split(" ")        (HateXplain)
     supporting  [number, ...]        sentences that end in a dot     (bAbI)
     spans       [{what: string}, ...]  every place of the strings    (ADE corpus)
     n_sst       number               the first words of text.split(" ")  (SST + Wikipedia)
@@ -14,7 +15,7 @@ turned into stretches of characters:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +42,13 @@ def split_files(folder: Path) -> list[tuple[Split | None, Path]]:
 
 
 def read_simple(
-    folder: Path, ledger: Ledger, text_field: str = "text", split_field: str | None = None
+    files: Iterable[tuple[Split | None, Path]],
+    ledger: Ledger,
+    text_field: str = "text",
+    split_field: str | None = None,
 ) -> Iterator[Raw]:
     """`text_field` is taken where a row has it, else `text`; `split_field` can overrule the file's split."""
-    for split, path in split_files(folder):
+    for split, path in files:
         for line, row in json_lines(path, ledger):
             text = row.get(text_field, row.get("text"))
             label = row.get("label", row.get("answer"))
@@ -59,10 +63,13 @@ def read_simple(
                 own = SPLIT_NAMES.get(str(row[split_field])) if split_field in row else split
                 try:
                     evidence = evidence_of(row, text)
-                except (TypeError, ValueError, IndexError, AttributeError):
+                except (TypeError, ValueError, IndexError, AttributeError, OverflowError):
                     ledger.bad(path, line, "the evidence does not fit the text")
                     continue
                 candidates = row.get("candidates")
+                if candidates is not None and not _strings(candidates):
+                    ledger.bad(path, line, "the 'candidates' are not a list of strings")
+                    continue
                 yield Raw(
                     id=f"{path.name}:{line}",
                     text=text,
@@ -74,20 +81,37 @@ def read_simple(
                 )
 
 
+def _strings(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
 def evidence_of(row: Mapping[str, Any], text: str) -> Spans | None:
     """The deciding stretches of characters, from whichever field of the row tells them."""
     if "evidence" in row:
-        return tuple((int(start), int(end)) for start, end in row["evidence"])
+        spans = tuple((int(start), int(end)) for start, end in row["evidence"])
+        if any(not 0 <= start <= end <= len(text) for start, end in spans):
+            raise ValueError("outside of the text")
+        return spans
     if "evidences" in row:
         words = word_spans(text)
-        return tuple((words[start][0], words[end - 1][1]) for start, end in row["evidences"])
+        return tuple((words[_place(start)][0], words[_place(end - 1)][1]) for start, end in row["evidences"])
+    if "evidence_tokens" in row:
+        words = word_spans(text, " ")
+        return tuple(words[_place(i)] for i in row["evidence_tokens"])
     if "supporting" in row:
         sentences = [match.span() for match in SENTENCE.finditer(text)]
-        return tuple(sentences[i] for i in row["supporting"])
+        return tuple(sentences[_place(i)] for i in row["supporting"])
     if "spans" in row:
         strings = dict.fromkeys(string for span in row["spans"] for string in span.values())
         return tuple(m.span() for s in strings for m in re.finditer(re.escape(s), text))
     if "n_sst" in row:
-        words = word_spans(text, " ")[: row["n_sst"]]
+        words = word_spans(text, " ")[: _place(row["n_sst"])]
         return ((words[0][0], words[-1][1]),)
     return None
+
+
+def _place(number: int) -> int:
+    """Python would count a negative one from the end."""
+    if number < 0:
+        raise ValueError("a place is not negative")
+    return number

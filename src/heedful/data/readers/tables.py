@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -77,23 +78,30 @@ def _parquet(path: Path) -> Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with open_bytes(path) as file:  # pyarrow reads plain files by itself; a gzipped one is unpacked first
-        packed = path.name.lower().endswith(".gz")
-        try:
+    try:
+        with open_bytes(path) as file:  # pyarrow reads plain files by itself; a gzipped one is unpacked first
+            packed = path.name.lower().endswith(".gz")
             source = pq.ParquetFile(pa.BufferReader(file.read()) if packed else str(path))
-        except (pa.ArrowInvalid, OSError, EOFError) as error:
-            reason = str(error).splitlines()[0].rstrip(".")
-            raise Mistake(f"{path} is not a readable Parquet file ({reason}).") from None
-    return Table(path, tuple(source.schema_arrow.names), _parquet_rows(path, source))
+            columns = tuple(source.schema_arrow.names)
+    except (pa.ArrowException, OSError, EOFError, zlib.error, ValueError) as error:
+        raise Mistake(f"{path} is not a readable Parquet file ({_reason(error)}).") from None
+    return Table(path, columns, _parquet_rows(path, source))
 
 
 def _parquet_rows(path: Path, source: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    import pyarrow as pa
+
     row = 0
     try:
         for batch in source.iter_batches(batch_size=4096):
             for values in batch.to_pylist():
                 row += 1
                 yield row, values
-    except (OSError, UnicodeDecodeError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        raise Mistake(f"{path}: the Parquet data is damaged after row {row} ({reason}).") from None
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        raise Mistake(
+            f"{path}: the Parquet data cannot be read after row {row} ({_reason(error)})."
+        ) from None
+
+
+def _reason(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")

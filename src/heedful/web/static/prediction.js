@@ -1,18 +1,18 @@
-// The bench: a text, its attention as sliders, and the prediction that follows them.
+// A text, its attention as sliders, and the prediction that follows them.
 "use strict";
 
 const LEVELS = 8; // of colours.py
-const states = new WeakMap(); // bench element -> its weights
+const states = new WeakMap(); // view element -> its weights
 
-function stateOf(bench) {
-  if (!states.has(bench)) {
-    const own = JSON.parse(bench.dataset.attention);
-    states.set(bench, {
+function stateOf(view) {
+  if (!states.has(view)) {
+    const own = JSON.parse(view.dataset.attention);
+    states.set(view, {
       own, weights: own.slice(), shuffled: null, epsilon: null, asked: 0,
-      adversarial: JSON.parse(bench.dataset.adversarial || "null"),
+      other: JSON.parse(view.dataset.other || "null"),
     });
   }
-  return states.get(bench);
+  return states.get(view);
 }
 
 async function post(address, body) {
@@ -27,79 +27,79 @@ async function post(address, body) {
 
 const shown = (x, digits = 3) => x.toFixed(digits).replace("-", "−");
 
-function say(bench, sentence) { bench.querySelector("[data-said]").textContent = sentence; }
+function say(view, sentence) { view.querySelector("[data-said]").textContent = sentence; }
 
 // One request at a time; when weights moved meanwhile, the newest are asked for next.
-async function follow(bench) {
-  const state = stateOf(bench);
+async function follow(view) {
+  const state = stateOf(view);
   if (state.running) { state.again = true; return; }
   state.running = true;
   try {
     do {
       state.again = false;
-      const answer = await post(bench.dataset.decode, { ...JSON.parse(bench.dataset.source), weights: state.weights });
-      if (!bench.isConnected) return;
-      showPrediction(bench, answer);
+      const answer = await post(view.dataset.decode, { ...JSON.parse(view.dataset.source), weights: state.weights });
+      if (!view.isConnected) return;
+      showPrediction(view, answer);
     } while (state.again);
   } catch (error) {
-    say(bench, error.message);
+    say(view, error.message);
   } finally {
     state.running = false;
   }
 }
 
-function showPrediction(bench, answer) {
-  bench.querySelector("[data-predicted]").textContent = answer.predicted;
-  for (const row of bench.querySelectorAll("tr[data-label]")) {
+function showPrediction(view, answer) {
+  view.querySelector("[data-predicted]").textContent = answer.predicted;
+  for (const row of view.querySelectorAll("tr[data-label]")) {
     const p = answer.probabilities[Number(row.dataset.label)];
     row.querySelector(".fill").setAttribute("width", String(100 * p));
     const cell = row.querySelector("[data-p]");
     cell.dataset.p = String(p);
     cell.textContent = shown(p);
   }
-  bench.querySelector("[data-change]").textContent =
+  view.querySelector("[data-change]").textContent =
     `The output moved by ${shown(answer.change)}; the attention is ${shown(answer.distance)} away from the model's own (JSD, at most 0.693).`;
-  bench.dataset.shown = JSON.stringify(answer.weights);
+  view.dataset.shown = JSON.stringify(answer.weights);
 }
 
 // Sliders, numbers and colours as the weights are. `except` is the control that is being moved.
-function showWeights(bench, except) {
-  const { weights } = stateOf(bench);
-  for (const row of bench.querySelectorAll(".weights li")) {
+function showWeights(view, except) {
+  const { weights } = stateOf(view);
+  for (const row of view.querySelectorAll(".weights li")) {
     const weight = weights[Number(row.dataset.i)];
     const range = row.querySelector("[data-weight]"), number = row.querySelector("[data-number]");
     if (range !== except) range.value = String(weight);
     if (number !== except) number.value = weight.toFixed(3);
   }
-  if (!bench.querySelector("[data-paint]").value) paint(bench, weights, false);
+  if (!view.querySelector("[data-paint]").value) paint(view, weights, false);
 }
 
-function paint(bench, scores, signed) {
+function paint(view, scores, signed) {
   const peak = Math.max(...scores.map(Math.abs)) || 1;
-  bench.querySelectorAll(".attention .hf-text span[title]").forEach((span, i) => {
+  view.querySelectorAll(".attention .hf-text span[title]").forEach((span, i) => {
     const level = Math.round(Math.abs(scores[i]) / peak * LEVELS);
     span.className = level ? `hf-${signed ? (scores[i] > 0 ? "p" : "n") : "u"}${level}` : "";
     span.title = `position ${i}: ${shown(scores[i])}`;
   });
 }
 
-function setWeights(bench, weights, except) {
-  stateOf(bench).weights = weights;
-  showWeights(bench, except);
-  follow(bench);
+function setWeights(view, weights, except) {
+  stateOf(view).weights = weights;
+  showWeights(view, except);
+  follow(view);
 }
 
 // One weight becomes `value`; the others keep their proportions and share the rest.
-function moveOne(bench, i, value, except) {
-  const { weights } = stateOf(bench);
+function moveOne(view, i, value, except) {
+  const { weights } = stateOf(view);
   value = Math.min(1, Math.max(0, Number.isFinite(value) ? value : 0));
   const rest = weights.reduce((sum, w, j) => sum + (j === i ? 0 : w), 0);
   const others = weights.length - 1;
   const next = weights.map((w, j) => j === i ? value : rest > 1e-12 ? w * (1 - value) / rest : (1 - value) / others);
   if (others === 0) next[0] = 1;
-  say(bench, `Weights as you set them: word ${i + 1} has ${shown(next[i])}.`);
-  bench.querySelector("[data-blend]").value = "0";
-  setWeights(bench, next, except);
+  say(view, `Weights as you set them: word ${i + 1} has ${shown(next[i])}.`);
+  view.querySelector("[data-blend]").value = "0";
+  setWeights(view, next, except);
 }
 
 function shuffle(weights) {
@@ -111,32 +111,32 @@ function shuffle(weights) {
   return copy;
 }
 
-async function blend(bench, value) {
-  const state = stateOf(bench), share = Math.abs(value) / 100;
+async function blend(view, value) {
+  const state = stateOf(view), share = Math.abs(value) / 100;
   let other = state.own;
   if (value < 0) other = state.shuffled ??= shuffle(state.own);
-  if (value > 0) other = state.adversarial ?? await findAdversary(bench, false);
-  if (!other || Number(bench.querySelector("[data-blend]").value) !== value) return;
-  say(bench, value === 0 ? "The model's own attention."
+  if (value > 0) other = state.other ?? await findAdversary(view, false);
+  if (!other || Number(view.querySelector("[data-blend]").value) !== value) return;
+  say(view, value === 0 ? "The model's own attention."
     : `${Math.abs(value)} % of the way to the ${value < 0 ? "shuffled" : "adversarial"} attention.`);
-  setWeights(bench, state.own.map((w, i) => (1 - share) * w + share * other[i]));
+  setWeights(view, state.own.map((w, i) => (1 - share) * w + share * other[i]));
 }
 
-async function findAdversary(bench, use) {
-  const state = stateOf(bench);
+async function findAdversary(view, use) {
+  const state = stateOf(view);
   try {
-    state.finding ??= post(bench.dataset.adversary, JSON.parse(bench.dataset.source));
+    state.finding ??= post(view.dataset.adversary, JSON.parse(view.dataset.source));
     const found = await state.finding;
-    state.adversarial = found.weights;
+    state.other = found.weights;
     if (use) {
-      bench.querySelector("[data-blend]").value = "100";
-      setWeights(bench, found.weights);
-      say(bench, `${found.exact ? "Nothing can be farther" : `Found (at most ${shown(found.bound)} is possible)`}: ` +
+      view.querySelector("[data-blend]").value = "100";
+      setWeights(view, found.weights);
+      say(view, `${found.exact ? "Nothing can be farther" : `Found (at most ${shown(found.bound)} is possible)`}: ` +
         `JSD ${shown(found.distance)} away while the output moves by ${shown(found.change, 4)}, within ε = ${found.epsilon}.`);
     }
     return found.weights;
   } catch (error) {
-    say(bench, error.message);
+    say(view, error.message);
     return null;
   } finally {
     state.finding = null;
@@ -144,33 +144,33 @@ async function findAdversary(bench, use) {
 }
 
 const ACTIONS = {
-  adversary: (bench) => findAdversary(bench, true),
-  shuffle: (bench) => {
-    stateOf(bench).shuffled = shuffle(stateOf(bench).own);
-    bench.querySelector("[data-blend]").value = "-100";
-    blend(bench, -100);
+  adversary: (view) => findAdversary(view, true),
+  shuffle: (view) => {
+    stateOf(view).shuffled = shuffle(stateOf(view).own);
+    view.querySelector("[data-blend]").value = "-100";
+    blend(view, -100);
   },
-  uniform: (bench) => {
-    const { own } = stateOf(bench);
-    bench.querySelector("[data-blend]").value = "0";
-    say(bench, "Every word has the same weight.");
-    setWeights(bench, own.map(() => 1 / own.length));
+  uniform: (view) => {
+    const { own } = stateOf(view);
+    view.querySelector("[data-blend]").value = "0";
+    say(view, "Every word has the same weight.");
+    setWeights(view, own.map(() => 1 / own.length));
   },
-  reset: (bench) => { bench.querySelector("[data-blend]").value = "0"; blend(bench, 0); },
+  reset: (view) => { view.querySelector("[data-blend]").value = "0"; blend(view, 0); },
 };
 
 document.addEventListener("input", (event) => {
-  const target = event.target, bench = target.closest?.(".bench");
-  if (bench && target.matches("[data-blend]")) blend(bench, Number(target.value));
-  if (bench && target.matches("[data-weight], [data-number]"))
-    moveOne(bench, Number(target.closest("li").dataset.i), Number(target.value), target);
-  if (bench && target.matches("[data-paint]")) repaint(bench, target.value);
+  const target = event.target, view = target.closest?.(".prediction-view");
+  if (view && target.matches("[data-blend]")) blend(view, Number(target.value));
+  if (view && target.matches("[data-weight], [data-number]"))
+    moveOne(view, Number(target.closest("li").dataset.i), Number(target.value), target);
+  if (view && target.matches("[data-paint]")) repaint(view, target.value);
   if (target.matches("#text, #query")) askSoon({});
 });
 document.addEventListener("change", (event) => {
-  const target = event.target, bench = target.closest?.(".bench");
-  if (bench && target.matches("[data-number]")) showWeights(bench, null);
-  if (bench && target.matches("[data-word]"))
+  const target = event.target, view = target.closest?.(".prediction-view");
+  if (view && target.matches("[data-number]")) showWeights(view, null);
+  if (view && target.matches("[data-word]"))
     ask({ edit: { position: Number(target.closest("li").dataset.i), word: target.value || null } });
   if (target.matches("#ask [name=method]")) {
     const chosen = [...document.querySelectorAll("#ask [name=method]:checked")].map((box) => box.value);
@@ -179,9 +179,9 @@ document.addEventListener("change", (event) => {
   }
 });
 document.addEventListener("click", (event) => {
-  const bench = event.target.closest?.(".bench"), button = event.target.closest?.("button");
-  if (!bench || !button) return;
-  if (button.dataset.do) ACTIONS[button.dataset.do](bench);
+  const view = event.target.closest?.(".prediction-view"), button = event.target.closest?.("button");
+  if (!view || !button) return;
+  if (button.dataset.do) ACTIONS[button.dataset.do](view);
   if (button.matches("[data-delete]")) ask({ edit: { position: Number(button.closest("li").dataset.i), word: null } });
 });
 document.addEventListener("submit", (event) => {
@@ -194,16 +194,16 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && event.target.matches?.("[data-word]")) event.target.blur();
 });
 
-function repaint(bench, method) {
-  const card = method && bench.querySelector(`.method[data-method="${CSS.escape(method)}"]`);
-  if (card) paint(bench, JSON.parse(card.dataset.scores), JSON.parse(card.dataset.signed));
-  else paint(bench, stateOf(bench).weights, false);
+function repaint(view, method) {
+  const card = method && view.querySelector(`.method[data-method="${CSS.escape(method)}"]`);
+  if (card) paint(view, JSON.parse(card.dataset.scores), JSON.parse(card.dataset.signed));
+  else paint(view, stateOf(view).weights, false);
 }
 
 let timer = 0, newest = 0;
 function askSoon(more) { clearTimeout(timer); timer = setTimeout(() => ask(more), 250); }
 
-// The playground: the text is sent as it stands, the bench comes back.
+// The playground: the text is sent as it stands, the view comes back.
 async function ask(more) {
   clearTimeout(timer);
   const form = document.getElementById("ask"), status = document.getElementById("status");
@@ -223,8 +223,8 @@ async function ask(more) {
     if (!response.ok) { status.textContent = JSON.parse(answer).error; return; }
     const next = new DOMParser().parseFromString(answer, "text/html");
     const focus = document.activeElement?.closest?.(".weights li")?.dataset.i;
-    document.getElementById("bench").replaceWith(document.adoptNode(next.getElementById("bench")));
-    if (more.edit) text.value = JSON.parse(document.querySelector(".bench").dataset.source).text;
+    document.getElementById("view").replaceWith(document.adoptNode(next.getElementById("view")));
+    if (more.edit) text.value = JSON.parse(document.querySelector(".prediction-view").dataset.source).text;
     if (focus !== undefined) document.querySelector(`.weights li[data-i="${focus}"] input`)?.focus();
     status.textContent = `answered in ${Math.round(performance.now() - began)} ms`;
     const address = new URLSearchParams({ text: text.value });

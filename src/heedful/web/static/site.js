@@ -14,7 +14,9 @@ async function swap(address, remember) {
     if (!main) { location.href = address; return; }
     const held = document.activeElement ? focusKey(document.activeElement) : null;
     const open = [...document.querySelectorAll("#main details")].map((d) => d.open);
-    document.getElementById("main").replaceWith(document.adoptNode(main));
+    document.adoptNode(main);
+    keepFigures(main);
+    document.getElementById("main").replaceWith(main);
     if (remember) document.querySelectorAll("#main details").forEach((d, i) => { if (open[i] !== undefined) d.open = open[i]; });
     document.title = next.title;
     if (remember) history.pushState({}, "", address);
@@ -30,11 +32,8 @@ async function swap(address, remember) {
 // How to find the same control again after a swap, so that the keyboard stays where it was.
 function focusKey(element) {
   if (element.name && element.form) return `#main form [name="${CSS.escape(element.name)}"]`;
-  const bar = element.closest?.("a.bar");
-  if (!bar) return null;
-  const figure = [...document.querySelectorAll("#main figure")].indexOf(bar.closest("figure"));
-  const place = [...bar.parentNode.children].indexOf(bar);
-  return `#main figure:nth-of-type(${figure + 1}) a.bar:nth-of-type(${place + 1})`;
+  const bin = element.closest?.("a.bar")?.dataset.bin;
+  return bin ? `#main a.bar[data-bin="${CSS.escape(bin)}"]` : null;
 }
 
 function addressOf(form) {
@@ -60,63 +59,71 @@ document.addEventListener("submit", (event) => {
 });
 addEventListener("popstate", () => swap(location.pathname + location.search, false));
 
-// Each figure as a file: its colours are those of the page at this moment, and its letters are not cut loose from it.
-const KEPT_STYLES = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "font-size", "font-family"];
-function drawingOf(figure) {
-  const svg = figure.querySelector("svg"), copy = svg.cloneNode(true);
-  const [from, to] = [svg, copy].map((root) => [root, ...root.querySelectorAll("*")]);
-  to.forEach((element, i) => {
-    const style = getComputedStyle(from[i]);
-    for (const name of KEPT_STYLES) element.setAttribute(name, style.getPropertyValue(name));
-  });
-  copy.querySelectorAll("a").forEach((link) => { link.replaceWith(...link.childNodes); });
-  const [, , width, height] = svg.getAttribute("viewBox").split(" ");
-  for (const [name, value] of Object.entries({ xmlns: "http://www.w3.org/2000/svg", width, height })) copy.setAttribute(name, value);
-  return { address: "data:image/svg+xml;charset=utf-8," + encodeURIComponent(new XMLSerializer().serializeToString(copy)), width, height };
-}
+// ---- figures: drawn by the module that the report carries, too; loaded when a page has one ------------------
+const views = new WeakMap(); // place of a figure -> its Vega view
 
-function give(href, name) {
-  const link = document.createElement("a");
-  link.href = href;
-  link.download = name;
-  link.click();
-}
-
-async function save(figure, kind) {
-  const { address, width, height } = drawingOf(figure), name = `${figure.dataset.name}.${kind}`;
-  if (kind === "svg") { give(address, name); return; }
-  const image = new Image();
-  image.src = address;
-  await image.decode();
-  const canvas = document.createElement("canvas");
-  [canvas.width, canvas.height] = [3 * width, 3 * height];
-  const pen = canvas.getContext("2d");
-  pen.fillStyle = getComputedStyle(document.body).backgroundColor;
-  pen.fillRect(0, 0, canvas.width, canvas.height);
-  pen.drawImage(image, 0, 0, canvas.width, canvas.height);
-  give(canvas.toDataURL("image/png"), name);
-}
-
-function offerFiles() {
-  for (const figure of document.querySelectorAll("figure[data-name]:not([data-offered])")) {
-    figure.dataset.offered = "1";
-    const row = document.createElement("div");
-    row.className = "save";
-    for (const kind of ["svg", "png"]) {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.textContent = kind.toUpperCase();
-      button.setAttribute("aria-label", `Save as ${kind.toUpperCase()}: ${figure.querySelector("svg").getAttribute("aria-label")}`);
-      button.addEventListener("click", () => save(figure, kind));
-      row.append(button);
-    }
-    figure.append(row);
+async function drawFigures() {
+  const places = [...document.querySelectorAll(".plot[data-spec]:not([data-drawn])")];
+  if (!places.length) return;
+  const { drawFigure, saveFigure } = await import("/figures.js");
+  for (const place of places) {
+    if (!place.isConnected || place.dataset.drawn) continue;
+    const view = await drawFigure(place, JSON.parse(place.dataset.spec));
+    views.set(place, view);
+    view.addEventListener("click", (_, item) => { if (item?.datum) choose(place, item.datum); });
+    offerFiles(place, (kind) => saveFigure(view, place.closest("figure").dataset.name, kind === "png"));
   }
+}
+
+// What did not change is not drawn again.
+function keepFigures(main) {
+  const drawn = new Map([...document.querySelectorAll("#main .plot[data-drawn]")].map((p) => [p.dataset.spec, p.closest("figure")]));
+  for (const place of main.querySelectorAll(".plot[data-spec]")) {
+    const kept = drawn.get(place.dataset.spec);
+    if (kept && drawn.delete(place.dataset.spec)) place.closest("figure").replaceWith(kept);
+  }
+}
+
+// A bar or a box becomes a selection in the address; chosen again, it is let go. A point leads to its text.
+function choose(place, datum) {
+  const { action, text, state, group, classes } = place.closest("[data-text]").dataset;
+  if (datum.example !== undefined) { location.href = text.replace("PLACE", datum.example); return; }
+  if (!action || !datum.measure) return;
+  const asked = new URLSearchParams(state), [column, ...rest] = datum.measure.split(":");
+  const label = JSON.parse(classes).indexOf(datum.label), change = { label: label < 0 ? "" : label };
+  if (datum.measure === "max_attention") Object.assign(change, { alow: datum.low, ahigh: datum.high });
+  else {
+    Object.assign(change, { column, low: datum.low, high: datum.high });
+    if (rest.length) change[group] = rest.join(":");
+  }
+  const same = Object.entries(change).every(([name, value]) => String(asked.get(name) ?? "") === String(value) || Number(asked.get(name) ?? NaN) === value);
+  if (!same && change.column && change.column !== asked.get("column")) ["alow", "ahigh"].forEach((name) => asked.delete(name));
+  for (const [name, value] of Object.entries(change)) {
+    const stays = name === "column" || name === group;
+    if (value === "" || (same && !stays)) asked.delete(name);
+    else asked.set(name, value);
+  }
+  asked.delete("undefined");
+  swap(`${action}?${asked}`, true);
+}
+
+function offerFiles(place, save) {
+  const row = document.createElement("div");
+  row.className = "save";
+  for (const kind of ["svg", "png"]) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = kind.toUpperCase();
+    button.setAttribute("aria-label", `Save as ${kind.toUpperCase()}: ${place.closest("figure").querySelector("h3").textContent}`);
+    button.addEventListener("click", () => save(kind));
+    row.append(button);
+  }
+  place.closest("figure").append(row);
 }
 
 // After a page has come: texts that are still being read are asked for again; a text goes to its model.
 function settle() {
-  offerFiles();
+  drawFigures();
   document.querySelectorAll("[data-part]").forEach(fetchPart);
   if (document.querySelector("[data-refresh]")) {
     setTimeout(() => { if (document.querySelector("[data-refresh]")) swap(location.pathname + location.search, false); }, 1500);
@@ -149,11 +156,11 @@ async function askModel(note) {
   try {
     const response = await fetch(note.dataset.live, { headers: { Accept: "text/html" } });
     const next = new DOMParser().parseFromString(await response.text(), "text/html");
-    const bench = next.querySelector(".bench");
+    const view = next.querySelector(".prediction-view");
     if (!note.isConnected) return;
-    if (bench) {
+    if (view) {
       note.previousElementSibling?.matches(".panel") && note.previousElementSibling.remove();
-      note.replaceWith(document.adoptNode(bench));
+      note.replaceWith(document.adoptNode(view));
     } else {
       note.textContent = next.querySelector(".note")?.textContent ?? "The model could not be asked.";
     }

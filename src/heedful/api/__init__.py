@@ -1,0 +1,33 @@
+"""The public surface in Python: what `heedful.<name>` is, and what each command of the command line calls.
+
+Command line and Python go one way: `cli` parses and prints, what is done stands here, each function one call into the
+layers below.
+"""
+
+from __future__ import annotations
+
+from heedful.api.experiments import Answers, run, run_experiments
+from heedful.api.lists import list_corpora, list_experiments, list_explainers
+from heedful.api.models import configure, load, train, train_config, wrap
+from heedful.api.pages import write_report
+from heedful.api.words import DEFAULT_METHODS, adversary, explain, read_texts, write
+
+__all__ = [
+    "DEFAULT_METHODS",
+    "Answers",
+    "adversary",
+    "configure",
+    "explain",
+    "list_corpora",
+    "list_experiments",
+    "list_explainers",
+    "load",
+    "read_texts",
+    "run",
+    "run_experiments",
+    "train",
+    "train_config",
+    "wrap",
+    "write",
+    "write_report",
+]

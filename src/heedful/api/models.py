@@ -1,0 +1,136 @@
+"""Models: train one, load one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from heedful.engine.progress import Progress
+from heedful.errors import Mistake
+
+if TYPE_CHECKING:
+    from heedful.config import RunConfig
+    from heedful.engine.estimate import Estimate
+    from heedful.engine.model_sources import ModelSource
+    from heedful.models.model import Model
+    from heedful.store.run import Run
+
+
+def load(model: Any, *, device: str = "cpu", **options: Any) -> Model:
+    """A trained model: a run folder, a folder or id of Hugging Face, a pipeline, or a source.
+
+    `options` are those of the kind of model; of Hugging Face: labels, query, long, problem_type, revision, dtype,
+    offline (see docs/huggingface.md).
+    """
+    import torch
+
+    from heedful.engine.model_sources import find_source
+
+    if hasattr(model, "model") and hasattr(model, "tokenizer") and hasattr(model, "task"):
+        from heedful.models.huggingface import load_pipeline
+
+        return load_pipeline(model, **options)
+    return find_source(model, **options).load(torch.device(device))
+
+
+def wrap(model: Any, tokenizer: Any = None, **options: Any) -> Model:
+    """One's own model: a module with its tokenizer, or a function from a list of texts to probabilities.
+
+    `options`: labels, query, problem_type, name; of a module long, of a function mask and batch_size.
+    """
+    from torch import nn
+
+    if isinstance(model, nn.Module):
+        if tokenizer is None:
+            raise Mistake(f"{type(model).__name__} reads token ids: give its tokenizer, too: wrap(module, tokenizer).")
+        from heedful.models.huggingface import wrap as wrap_module
+
+        return wrap_module(model, tokenizer, **options)
+    if tokenizer is not None:
+        raise Mistake("a function reads texts: it has no use for a tokenizer.")
+    if "labels" not in options:
+        raise Mistake("a function does not say what its labels are: give labels=[...].")
+    from heedful.models.black_box import wrap_predict
+
+    return wrap_predict(model, **options)
+
+
+def train(
+    dataset: str,
+    *,
+    encoder: str = "bilstm",
+    attention: str = "additive",
+    seed: int = 0,
+    vectors: str | None = None,
+    runs: str | Path = "runs",
+    data_dirs: Sequence[str | Path] = (),
+    data: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> Run:
+    """Train on a corpus by name, one's own file, or "hf:ID"; a run that is finished is not done again.
+
+    `settings` are those of ModelConfig and TrainingConfig (epochs, hidden_dim, objective, ...), `data` those of
+    DataOptions (text_column, label_column, ...).
+    """
+    given = {"encoder": encoder, "attention": attention, **settings}
+    config = configure(dataset, settings=given, data=data, vectors=vectors, seed=seed)
+    return train_config(config, runs=runs, data_dirs=data_dirs, progress=progress)
+
+
+def configure(
+    dataset: str,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    data: Mapping[str, Any] | None = None,
+    vectors: str | None = None,
+    seed: int = 0,
+) -> RunConfig:
+    """A full configuration from settings by their names, be they of the data, the model or the training."""
+    from heedful.engine.configure import configure as with_defaults
+    from heedful.engine.configure import sort_settings
+
+    parts = sort_settings(settings or {})
+    parts["data"] = {**(data or {}), **parts["data"]}
+    return with_defaults(dataset, **parts, vectors=vectors, seed=seed)
+
+
+def train_config(
+    config: RunConfig,
+    *,
+    runs: str | Path = "runs",
+    data_dirs: Sequence[str | Path] = (),
+    progress: Progress | None = None,
+) -> Run:
+    """Train one configuration in this process, or take the run that is there."""
+    from heedful.engine.carry_out import train_one
+    from heedful.engine.workspace import Workspace
+
+    return train_one(config, Workspace(Path(runs), as_paths(data_dirs)), progress or Progress())
+
+
+def estimate_training(
+    config: RunConfig, *, runs: str | Path = "runs", data_dirs: Sequence[str | Path] = ()
+) -> Estimate:
+    """What `train_config` would take."""
+    from heedful.engine.estimate import estimate
+    from heedful.engine.plan import plan
+    from heedful.engine.workspace import Workspace
+
+    workspace = Workspace(Path(runs), as_paths(data_dirs))
+    return estimate(plan([config], (), workspace.data_dirs, hash_file=workspace.hash_file), workspace)
+
+
+def open_run(path: str | Path | Run) -> Run:
+    """A run folder that is there."""
+    from heedful.store.run import Run
+
+    run = path if isinstance(path, Run) else Run(Path(path))
+    if not run.path.is_dir():
+        raise Mistake(f"there is no run folder {run.path}.")
+    return run
+
+
+def as_paths(folders: Sequence[str | Path]) -> tuple[Path, ...]:
+    return tuple(Path(folder) for folder in folders)

@@ -1,0 +1,99 @@
+"""Pages about runs: `heedful report`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from heedful.api.models import as_paths, load, open_run
+from heedful.api.words import DEFAULT_METHODS, explain
+from heedful.engine.progress import Progress
+from heedful.errors import Mistake
+from heedful.explanation import Explanation
+from heedful.records import Example
+
+if TYPE_CHECKING:
+    from heedful.models.model import Model
+    from heedful.report.export import Written
+    from heedful.report.findings import Findings, Illustrated
+    from heedful.store.run import Run
+
+
+def write_report(
+    runs: Sequence[str | Path | Run],
+    output: str | Path,
+    *,
+    figures: str | Path | None = None,
+    texts: bool = True,
+    data_dirs: Sequence[str | Path] = (),
+    progress: Progress | None = None,
+    command: str = "",
+) -> Written:
+    """One HTML page about runs that have results; with `figures`, each figure as PNG and SVG in that folder.
+
+    `texts=False` leaves out everything that shows or needs a text. Returns the files and the verdicts.
+    """
+    from heedful.report import export, findings, page
+
+    if not runs:
+        raise Mistake("give at least one run folder.")
+    export.check_page(Path(output))
+    progress = progress or Progress(quiet=True)
+    opened = [open_run(run) for run in runs]
+    found = [findings.read(run) for run in opened]
+    folders = as_paths(data_dirs)
+    subjects = [
+        illustrate(run, known, folders, progress) if texts else findings.Illustrated(known)
+        for run, known in zip(opened, found, strict=True)
+    ]
+    progress.say("draw the page")
+    export.write_page(page.page(subjects, command), Path(output))
+    drawn: list[Path] = []
+    for subject in subjects if figures is not None else ():
+        folder = Path(figures or ".")
+        several = len(subjects) > 1
+        drawn += export.write_figures(
+            page.figures(subject), folder / subject.findings.name if several else folder
+        )
+    return export.Written(Path(output), tuple(drawn), {s.findings.name: s.verdicts() for s in subjects})
+
+
+def illustrate(run: Run, findings: Findings, data_dirs: Sequence[Path], progress: Progress) -> Illustrated:
+    """Findings with the texts they are of: the chosen ones and a sample explained by every method."""
+    from heedful.engine.run_texts import texts_of
+    from heedful.report.examples import choose
+    from heedful.report.findings import Illustrated
+    from heedful.report.sample import sampled
+
+    asked = dict.fromkeys(i for table in findings.tables.values() for i in table["example"].to_pylist())
+    examples = texts_of(run, findings.split, list(asked), data_dirs)
+    model = load(run)
+    choices, places = choose(map(findings.trial, findings.tables), examples), sampled(examples)
+    wanted = list(dict.fromkeys([*(choice.place for choice in choices), *places]))
+    explained = explain_for_people(model, [examples[place] for place in wanted], progress)
+    by_place = dict(zip(wanted, explained, strict=True))
+    chosen, sample = (
+        Explanation(tuple(by_place[place] for place in some), run.name)
+        for some in ([choice.place for choice in choices], places)
+    )
+    return Illustrated(findings, examples, choices, chosen, sample, places)
+
+
+def explain_for_people(model: Model, examples: list[Example], progress: Progress) -> Explanation:
+    """Every default method; what a missing word changes is told of the probability, a number people know."""
+    from heedful.report.cards import STEPS
+
+    removing = ("occlusion", "omission")
+    others = [name for name in DEFAULT_METHODS if name not in removing]
+    halves = (
+        explain(model, examples, others, progress=progress, **STEPS),
+        explain(model, examples, removing, of="probability"),
+    )
+    return Explanation(
+        tuple(
+            replace(a, attributions=(*a.attributions, *b.attributions)) for a, b in zip(*halves, strict=True)
+        ),
+        model.name,
+    )

@@ -1,0 +1,158 @@
+"""Studies: train and ask a whole grid, and set the outcome beside what was published; and the demonstration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from heedful.api.experiments import run
+from heedful.api.lists import list_experiments
+from heedful.api.models import load, train
+from heedful.api.pages import write_report
+from heedful.api.words import explain
+from heedful.engine.progress import Progress
+from heedful.errors import Mistake
+
+if TYPE_CHECKING:
+    from heedful.engine.carry_out import Engine
+    from heedful.engine.estimate import Estimate
+    from heedful.engine.plan import Plan
+    from heedful.engine.schedule import Report
+    from heedful.engine.workspace import Workspace
+    from heedful.explanation import Explanation
+    from heedful.records import Example
+    from heedful.report.export import Written
+    from heedful.store.run import Run
+
+SHOWN = 2  # texts that the demonstration explains
+
+
+@dataclass(frozen=True)
+class PlannedStudy:
+    """The part of a study that is to be run, as tasks."""
+
+    name: str
+    vectors: str | None
+    plan: Plan
+    workspace: Workspace
+    missing: Mapping[str, str]  # dataset -> how to get it
+    published: bool  # sizes as published: an estimate, nothing that could be run
+
+    def estimate(self, cores: int | None = None) -> Estimate:
+        from heedful.engine.estimate import estimate
+
+        return estimate(self.plan, self.workspace, cores, published=self.published)
+
+    def run(
+        self,
+        progress: Progress,
+        engine: Engine = "local",
+        *,
+        cores: int | None = None,
+        address: str | None = None,
+    ) -> Report:
+        from heedful.engine.carry_out import carry_out
+
+        if self.published:
+            raise Mistake("--as-published is for --dry-run: what is not here cannot be run.")
+        return carry_out(self.plan, self.workspace, progress, engine, cores=cores, address=address)
+
+    def compare(self) -> str:
+        """Ours beside what was published, from every finished run of the study in the folder, as Markdown."""
+        from heedful.engine.study import notes_of, read_study
+        from heedful.report.comparison import finished_runs, page
+
+        study = read_study(self.name)
+        found = finished_runs(self.workspace.runs, lambda config: study.has(config, self.vectors))
+        return page(self.name, found, study, notes_of(self.name))
+
+
+def plan_study(
+    name: str,
+    *,
+    runs: str | Path = "runs",
+    data_dirs: Sequence[Path] = (),
+    vectors: str | None = None,
+    checkpoint_every: float = 30.0,
+    gpus: float = 0.0,
+    engine: str = "local",
+    as_published: bool = False,
+    **part: Any,
+) -> PlannedStudy:
+    """A study by name or TOML file. `part` is what of it (see `engine.study.select`): datasets, encoders, seeds, ..."""
+    from heedful.engine.data_sources import DataSource
+    from heedful.engine.plan import plan
+    from heedful.engine.study import read_study, select
+    from heedful.engine.workspace import Workspace
+
+    check_gpus(gpus, engine)
+    chosen = select(read_study(name), vectors=vectors, data_dirs=data_dirs, also_missing=as_published, **part)
+    if not chosen.configs:
+        raise Mistake(
+            f"none of the datasets was found: {', '.join(chosen.missing)}. See `heedful data list`."
+        )
+    workspace = Workspace(Path(runs), tuple(data_dirs), checkpoint_every, gpus)
+    instead = {c.dataset: DataSource("published", 0, "size as published") for c in chosen.configs}
+    planned = plan(
+        chosen.configs, chosen.asks, data_dirs, instead if as_published else None, workspace.hash_file
+    )
+    return PlannedStudy(name, vectors, planned, workspace, chosen.missing, as_published)
+
+
+def check_gpus(gpus: float, engine: str) -> None:
+    if gpus and engine != "ray":
+        raise Mistake("--gpus is for --engine ray: this machine's own engine computes on its CPUs.")
+    if gpus < 0 or (gpus > 1 and gpus != int(gpus)):
+        raise Mistake(f"--gpus {gpus:g}: a share of one GPU (0.5), or a whole number of them.")
+
+
+def states_by_run(plan: Plan, report: Report) -> dict[str, dict[str, str]]:
+    """Run -> train and each experiment -> finished, failed or blocked."""
+    from heedful.engine.kinds import TASK_KINDS
+
+    state = {task.key: "finished" for task in (*report.done, *report.kept)}
+    state |= {failure.task.key: "failed" for failure in report.failed}
+    state |= {task.key: "blocked" for task in report.blocked}
+    rows: dict[str, dict[str, str]] = {}
+    for task in plan.tasks.values():
+        column = TASK_KINDS[task.kind].heading(task)
+        row = rows.setdefault(task.run, {})
+        if row.get(column, "finished") == "finished":  # rows and summary share a column: the worse is shown
+            row[column] = state[task.key]
+    return rows
+
+
+def failures(report: Report, workspace: Workspace) -> list[dict[str, str]]:
+    """What failed, why, and the command that does this one task alone."""
+    from heedful.engine.commands import command
+
+    return [
+        {"task": f.task.name, "error": f.error, "again": command(f.task, workspace)} for f in report.failed
+    ]
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """What `heedful demo` shows."""
+
+    run: Run
+    examples: Sequence[Example]
+    explanation: Explanation
+    written: Written
+
+
+def demonstrate(rule: str, seed: int, runs: Path, output: Path, progress: Progress) -> Demonstration:
+    """Train on a built-in corpus whose deciding words are known, put its attention on trial, and write a page."""
+    from heedful.data import corpora
+
+    name = f"planted-{rule}"
+    trained = train(name, seed=seed, runs=runs, embedding_dim=50, hidden_dim=64, epochs=4, progress=progress)
+    examples = corpora.load(name)["test"][:SHOWN]
+    explanation = explain(load(trained), examples, methods=["attention", "integrated_gradients"])
+    for experiment in list_experiments():
+        run(experiment, trained, progress=progress)
+    command = f"heedful report {trained.path} -o {output}"
+    written = write_report([trained], output, progress=progress, command=command)
+    return Demonstration(trained, examples, explanation, written)

@@ -1,0 +1,157 @@
+"""What is shown over the words of texts: explanations, and attention beside another attention."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from heedful import colours
+from heedful.api.models import as_paths, load, open_run
+from heedful.engine.progress import Progress
+from heedful.errors import Mistake
+from heedful.explanation import Explanation
+from heedful.heatmap import Pair, Pairs, visible
+from heedful.records import Example
+
+if TYPE_CHECKING:
+    from heedful.models.model import Model
+    from heedful.store.run import Run
+
+DEFAULT_METHODS = (
+    "attention",
+    "gradient",
+    "gradient_x_input",
+    "integrated_gradients",
+    "lrp",
+    "occlusion",
+    "omission",
+)
+
+
+def explain(
+    model: Model | Run | str | Path,
+    texts: Sequence[str] | Sequence[Example],
+    methods: Sequence[str] | None = None,
+    target: str | int | None = None,
+    *,
+    queries: Sequence[str] | None = None,
+    data_dirs: Sequence[str | Path] = (),
+    progress: Progress | None = None,
+    **options: Any,
+) -> Explanation:
+    """Scores for every word of every text, by each of the methods.
+
+    `target` is a label by name or number (None: the predicted one). Options (`n_steps`, `baselines`,
+    `internal_batch_size`, `of`, ...) go to every method that takes them. A method that learns from training texts
+    needs the run folder of the model: what it learns is kept there.
+    """
+    from heedful.engine.plan import that_learn
+    from heedful.explainers import EXPLAINERS
+    from heedful.explainers.run import explain as run_explain
+    from heedful.models.model import Model
+
+    progress = progress or Progress(quiet=True)
+    loaded = model if isinstance(model, Model) else load(model)
+    asked = [methods] if isinstance(methods, str) else list(methods or DEFAULT_METHODS)
+    if asked == ["all"]:
+        asked = [name for name, explainer in EXPLAINERS.items() if explainer.needs <= loaded.network.can]
+    names = [EXPLAINERS.check(name) for name in asked]
+    learning, states = that_learn(names), {}
+    if learning and not isinstance(model, Model):
+        states = fit_explainers(open_run(model), learning, as_paths(data_dirs), progress)
+    examples = as_examples(loaded, texts, queries)
+    with progress.bar("explain", total=len(examples)) as bar:
+        return run_explain(loaded, examples, names, target, bar.advance, states, **options)
+
+
+def fit_explainers(
+    run: Run, names: Sequence[str], data_dirs: tuple[Path, ...], progress: Progress
+) -> dict[str, Mapping[str, Any]]:
+    """What explainers have learnt from a run's training texts; learnt now, where they have not."""
+    from heedful.engine.carry_out import carry_out
+    from heedful.engine.plan import plan_fits
+    from heedful.engine.workspace import Workspace
+
+    workspace = Workspace(run.path.parent, data_dirs)
+    planned = plan_fits(run, names, data_dirs, workspace.hash_file)
+    carry_out(planned, workspace, progress, "here", strict=True)
+    return {task.explainer or "": run.fitted(task.explainer or "", task.key) for task in planned.of("fit")}
+
+
+def adversary(
+    model: Model,
+    texts: Sequence[str] | Sequence[Example],
+    *,
+    queries: Sequence[str] | None = None,
+    epsilon: float | None = None,
+) -> Pairs:
+    """Each text with its attention, and beside it the most different one that leaves the prediction within epsilon.
+
+    The heatmap pairs of Jain & Wallace 2019, appendix C. `epsilon` None is .01, and .05 for models with a query.
+    """
+    from heedful.api.experiments import run
+
+    examples = as_examples(model, texts, queries)
+    table = run("adversarial", model, examples, epsilon=epsilon).table.sort_by("example")
+    pairs = []
+    for row in table.to_pylist():
+        passage = examples[row["example"]].passage
+        if row["jsd"] is None or math.isnan(row["jsd"]):
+            raise Mistake(f"{visible(passage.text, 60)!r} has no word that attention could move to.")
+        how = "the greatest there is" if row["exact"] else f"at most {row['bound']:.3f} can be had"
+        title = f"{model.labels[row['predicted']]}; JSD between the two {row['jsd']:.3f} ({how})"
+        own, other = (np.array(row[name]) for name in ("attention", "adversarial"))
+        pairs.append(Pair(passage, own, other, row["delta_y"], title=title))
+    return Pairs(tuple(pairs))
+
+
+def as_examples(
+    model: Model, texts: Sequence[str] | Sequence[Example], queries: Sequence[str] | None
+) -> list[Example]:
+    """Texts as examples of this model; examples as they are."""
+    if isinstance(texts, str):
+        raise Mistake("give a list of texts, not one text.")
+    examples = [text for text in texts if isinstance(text, Example)]
+    if len(examples) != len(texts):
+        examples = list(model.examples([str(text) for text in texts], queries))
+    if not examples:
+        raise Mistake("there is no text.")
+    return examples
+
+
+def read_texts(texts: Sequence[str], file: Path | None) -> list[str]:
+    """Texts as they were typed, then those of a file, one a line; "-" is standard input."""
+    if file is None:
+        if not texts:
+            raise Mistake("give at least one TEXT, or --file.")
+        return list(texts)
+    try:
+        raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+    except OSError as error:
+        raise Mistake(f"--file {file}: {error.strerror}.") from None
+    lines = []
+    for number, line in enumerate(raw.splitlines(), 1):
+        try:
+            lines.append(line.decode())
+        except UnicodeDecodeError:
+            raise Mistake(f"{file}, line {number}: this is not UTF-8.") from None
+        if not lines[-1].strip():
+            raise Mistake(f"{file}, line {number}: the text is empty.")
+    return [*texts, *lines]
+
+
+def write(shown: Explanation | Pairs, path: Path) -> None:
+    """By the ending: .html and .json, and what else `Explanation.save` knows."""
+    if isinstance(shown, Explanation):
+        shown.save(path)
+    elif path.suffix == ".json":
+        path.write_text(shown.to_json(), encoding="utf-8")
+    elif path.suffix == ".html":
+        path.write_text(colours.page(shown.to_html()), encoding="utf-8")
+    else:
+        raise Mistake(f"--output {path}: the ending must be .html or .json.")

@@ -1,0 +1,63 @@
+"""What is computed from the scores of many examples at once: normalised, summed to words, ranked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from heedful.columns import Columns, Floats, Ints, Positions, Texts, begins
+
+
+def normalise(columns: Columns) -> Columns:
+    """Each attribution scaled to sum |score| = 1, special tokens by the same factor; all zero stays all zero."""
+    attribution, first = columns.attribution_of_score, begins(columns.n_scores)[:-1]
+    peak = _each(np.maximum, np.abs(columns.scores), first)  # (attributions,)
+    peak[peak == 0] = 1.0  # by the peak first: the sum of huge scores would overflow
+    scores = columns.scores / peak[attribution]
+    total = _each(np.add, np.abs(scores), first)  # (attributions,)
+    total[total == 0] = 1.0
+    attributions = replace(columns.attributions, special=columns.attributions.special / peak / total)
+    return replace(columns, attributions=attributions, scores=scores / total[attribution])
+
+
+def sum_by_word(columns: Columns) -> Columns:
+    """Scores of sub-tokens summed to words: a word begins where a text does, or the number of the word changes."""
+    texts, positions = columns.texts, columns.positions
+    if not texts.split.any():
+        return columns
+    new = np.diff(positions.word, prepend=-1) != 0  # (positions,)
+    new[begins(texts.n_words)[:-1]] = True
+    first = np.flatnonzero(new)  # (words,)
+    text = columns.text_of_position[first]  # (words,)
+    n_words = np.bincount(text, minlength=len(texts))
+    joined = replace(
+        columns,
+        texts=Texts(texts.text, np.zeros(len(texts), dtype=np.bool_), n_words),
+        positions=Positions(
+            positions.form[first],
+            positions.start[first],
+            np.maximum.reduceat(positions.end, first),
+            (np.arange(len(first)) - begins(n_words)[text]).astype(np.int32),
+        ),
+        scores=_each(np.add, columns.scores, np.flatnonzero(new[columns.position_of_score])),
+    )
+    forms = np.where(texts.split[text], np.array(joined.surfaces(), dtype=np.object_), joined.positions.form)
+    return replace(joined, positions=replace(joined.positions, form=forms))
+
+
+def rank_scores(columns: Columns, k: int) -> tuple[Ints, Ints]:
+    """The rows of the `k` largest |score| of each attribution, strongest first, and their ranks from 1.
+
+    Of equals the earlier comes first.
+    """
+    order = np.lexsort((-np.abs(columns.scores), columns.attribution_of_score))  # stable
+    n = columns.n_scores
+    rank = np.arange(len(order)) - np.repeat(begins(n)[:-1], n) + 1
+    return order[rank <= k], rank[rank <= k]
+
+
+def _each(reduce: np.ufunc, values: Floats, first: Ints) -> Floats:
+    """`reduce` of the values from each of `first` to before the next."""
+    found: Floats = reduce.reduceat(values, first) if len(first) else np.empty(0)
+    return found

@@ -1,0 +1,260 @@
+"""Where a model comes from: who it is, what decides its answers, and how to get it.
+
+`find_source` goes from what a person gives (a folder, an id, a `Run`, a `Model`) to a `ModelSource`. A family (our own
+run folders, another library's folders) is one file and a line in registry.py (MODEL_FAMILIES).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from heedful.config import ModelConfig
+from heedful.errors import Mistake
+from heedful.records import TokenizerName
+from heedful.registry import MODEL_FAMILIES
+from heedful.store.checks import SUMS, HashFile, sha256
+from heedful.store.run import Run
+
+if TYPE_CHECKING:
+    import torch
+
+    from heedful.models.model import Model
+
+
+class ModelSource(Protocol):
+    """A model that may not be in memory yet. Nothing but `load` needs torch."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def place(self) -> str | None:
+        """What finds it again in another process: a folder or an id; None: it is in memory alone."""
+        ...
+
+    @property
+    def fingerprint(self) -> str | None:
+        """Of what decides its answers: weights, configuration, tokenizer. None: nobody knows, so nothing is kept."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """For people: "a bidirectional LSTM with additive attention"."""
+        ...
+
+    @property
+    def architecture(self) -> str:
+        """The encoder of one of ours, the class of a foreign one."""
+        ...
+
+    @property
+    def attention(self) -> str:
+        """What kind of attention it has."""
+        ...
+
+    @property
+    def labels(self) -> tuple[str, ...]: ...
+    @property
+    def task(self) -> str: ...
+    @property
+    def seed(self) -> int | None:
+        """Of its training; None where nobody knows."""
+        ...
+
+    @property
+    def tokenizer(self) -> TokenizerName | None:
+        """That cuts texts into its words; None: it reads any."""
+        ...
+
+    @property
+    def config(self) -> ModelConfig | None:
+        """The sizes of one of our own models."""
+        ...
+
+    def load(self, device: torch.device) -> Model: ...
+
+
+class ModelFamily(Protocol):
+    """A kind of model: what it looks like from outside, and its sources."""
+
+    title: str  # "a run folder"
+
+    def claims(self, what: str | Path) -> bool:
+        """Whether this folder or id is one of its own. Looks at names of files, loads nothing."""
+        ...
+
+    def source(self, what: str | Path, **options: Any) -> ModelSource: ...
+
+
+@dataclass(frozen=True)
+class MemorySource:
+    """A model that is here already. Nobody knows what decides its answers, so nothing of it is kept."""
+
+    model: Model
+    description: str = "a model in memory"
+    architecture: str = "unknown"
+    attention: str = "unknown"
+
+    place = fingerprint = config = None
+
+    @cached_property
+    def name(self) -> str:
+        return self.model.name
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.model.labels
+
+    @property
+    def task(self) -> str:
+        return self.model.task
+
+    @property
+    def seed(self) -> int | None:
+        return self.model.seed
+
+    @property
+    def tokenizer(self) -> TokenizerName | None:
+        found: TokenizerName | None = getattr(self.model.text, "tokenizer", None)
+        return found
+
+    def load(self, device: torch.device) -> Model:
+        return self.model
+
+
+@dataclass(frozen=True)
+class RunSource:
+    """A model that `heedful train` made."""
+
+    run: Run
+
+    @property
+    def name(self) -> str:
+        return self.run.name
+
+    @property
+    def place(self) -> str | None:
+        return str(self.run.path.absolute())
+
+    @cached_property
+    def fingerprint(self) -> str | None:
+        return self.run.fingerprint()
+
+    @property
+    def description(self) -> str:
+        return self.run.description
+
+    @property
+    def architecture(self) -> str:
+        return self.run.architecture
+
+    @property
+    def attention(self) -> str:
+        return self.run.attention
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.run.labels
+
+    @property
+    def task(self) -> str:
+        return str(self.run.info["task"])
+
+    @property
+    def seed(self) -> int | None:
+        return self.run.seed
+
+    @property
+    def tokenizer(self) -> TokenizerName | None:
+        found: TokenizerName = self.run.info["tokenizer"]
+        return found
+
+    @property
+    def config(self) -> ModelConfig | None:
+        return self.run.config.model
+
+    def load(self, device: torch.device) -> Model:
+        from heedful.engine.train import load_network
+
+        return load_network(self.run, device)
+
+
+class RunFolders:
+    """The family of our own runs."""
+
+    title = "a run folder"
+
+    def claims(self, what: str | Path) -> bool:
+        """By the files that only a run has; a folder of another library has a config.json, too."""
+        folder = Path(what)
+        return any((folder / name).is_file() for name in ("vocabulary.json", SUMS))
+
+    def source(self, what: str | Path, **options: Any) -> ModelSource:
+        hash_file = options.pop("hash_file", sha256)
+        if options:
+            raise Mistake(f"{what} is a run folder, which takes no option {next(iter(options))!r}.")
+        return source_of(Run(Path(what), hash_file))
+
+
+RUN_FOLDERS: ModelFamily = RunFolders()
+
+
+def find_source(what: object, hash_file: HashFile = sha256, **options: Any) -> ModelSource:
+    """The source of a model: `what` is a folder or an id, a `Run`, a `Model`, or a source itself.
+
+    `options` are for the family that claims a folder or an id, which refuses those that it does not know.
+    """
+    if isinstance(what, Run):
+        return source_of(what)
+    if isinstance(what, (str, Path)):
+        for family in MODEL_FAMILIES.values():
+            if family.claims(what):
+                return family.source(what, hash_file=hash_file, **options)
+        raise Mistake(unknown(what))
+    if hasattr(what, "load") and hasattr(what, "fingerprint"):
+        source: ModelSource = what  # type: ignore[assignment]
+        return source
+    if hasattr(what, "network") and hasattr(what, "labels"):
+        model: Model = what  # type: ignore[assignment]
+        return MemorySource(model)
+    raise Mistake(f"a {type(what).__name__} is no model: give {titles()}, or a loaded model.")
+
+
+def source_of(run: Run) -> ModelSource:
+    """Of a run: its own model. Of a model on other data: that model, which must be what it was."""
+    if run.trial is None:
+        return RunSource(run)
+    told = run.trial.source
+    beside = run.path.parent / told.place
+    found = find_source(beside if beside.exists() else told.place, run.hash_file)
+    if found.fingerprint != told.fingerprint:
+        raise Mistake(
+            f"{told.place} is not the model any more that {run.path} is about: it has changed since."
+        )
+    return found
+
+
+def unknown(what: str | Path) -> str:
+    """Why nothing can be read there, as precisely as can be told."""
+    path = Path(what)
+    if not path.exists():
+        return f"there is no run folder {path}."
+    if not path.is_dir():
+        return f"{path} is a file; a model is {titles()}."
+    if not (path / "config.json").is_file():
+        return f"{path} is not a run folder: it has no config.json."
+    try:
+        info = json.loads((path / "config.json").read_text(encoding="utf-8"))
+        kind = info.get("model_type") or ", ".join(info.get("architectures") or ())
+    except (ValueError, AttributeError):
+        return f"{path / 'config.json'} is damaged (it is no JSON object)."
+    if kind:
+        return f"{path} holds a model of type {kind!r}, which heedful cannot read; it reads {titles()}."
+    return f"{path} is not a run folder: it has no vocabulary.json."
+
+
+def titles() -> str:
+    return " or ".join(family.title for family in MODEL_FAMILIES.values())

@@ -1,0 +1,89 @@
+"""Data that a model was not trained on: how they are read for it, and which of its labels theirs are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from heedful.config import DataOptions
+from heedful.data.assemble import spread_places
+from heedful.data.corpora import CORPORA
+from heedful.data.labels import match_labels
+from heedful.data.readers import Ledger
+from heedful.data.readers.tables import read_table
+from heedful.data.unlabelled import is_unlabelled, read_unlabelled
+from heedful.data.user_files import SPLIT_COLUMNS
+from heedful.engine.data_sources import SplitTexts, read_split
+from heedful.engine.model_sources import ModelSource
+from heedful.errors import Mistake
+from heedful.records import Example, Split, TaskType
+
+SHOWN = 8  # labels of a long list that a mistake names
+ASKS_FOR_SPLITS = {"split_column", "dev_file", "test_file", "dev_fraction", "test_fraction", "only"}
+
+
+def read_as(source: ModelSource, dataset: str, options: DataOptions, split: Split) -> DataOptions:
+    """How `dataset` is to be read for a model: with its tokenizer, and a single file whole, as the split asked for.
+
+    A file keeps its own splits where it has a column that tells them, or where splits were asked for by an option.
+    """
+    changes: dict[str, object] = {}
+    if options.tokenizer is None:
+        changes["tokenizer"] = source.tokenizer
+    path = Path(dataset).expanduser()
+    if dataset not in CORPORA and path.is_file() and not ASKS_FOR_SPLITS & options.model_fields_set:
+        wanted = [column for column in (options.text_column, options.label_column) if column]
+        ledger = Ledger(options.skip_bad)
+        table = read_table(path, ledger, options.delimiter, options.header, wanted)
+        if not {column.lower() for column in table.columns} & set(SPLIT_COLUMNS):
+            changes["only"] = split
+    return options.model_copy(update=changes) if changes else options
+
+
+def read_other(
+    dataset: str, options: DataOptions, split: Split, limit: int | None, data_dirs: Sequence[Path]
+) -> SplitTexts:
+    """`limit` texts of a split of data that may have no labels."""
+    path = Path(dataset).expanduser()
+    if dataset in CORPORA or not is_unlabelled(path, options):
+        return read_split(dataset, options, split, limit, data_dirs)
+    if options.only != split:
+        return SplitTexts(0, {}, (), "classification", dataset)
+    size, examples = read_unlabelled(path, options, lambda n: spread_places(n, limit).tolist())
+    task: TaskType = options.task or ("classification" if options.query_column is None else "qa")
+    return SplitTexts(size, examples, (), task, dataset)
+
+
+def as_the_model_reads(
+    examples: Mapping[int, Example], task: str, labels: Sequence[str], source: ModelSource, dataset: str
+) -> dict[int, Example]:
+    """The examples with the numbers that the model gives to their labels.
+
+    Labels are the same when their names are. The data may have fewer than the model, and texts without any.
+    """
+    asks, asked = source.task != "classification", task != "classification"
+    if asks != asked:
+        has, reads = ("a query", "none") if asked else ("no query", "one")
+        raise Mistake(f"{dataset} has {has} beside each text, and {source.name} reads {reads}.")
+    used = sorted(used_labels(examples))
+    numbers = dict(zip(used, match_labels(source.labels, [labels[n] for n in used]), strict=True))
+
+    def renumbered(example: Example) -> Example:
+        return replace(
+            example,
+            label=None if example.label is None else numbers[example.label],
+            candidates=None
+            if example.candidates is None
+            else tuple(sorted(numbers[c] for c in example.candidates)),
+        )
+
+    if all(old == new for old, new in numbers.items()):
+        return dict(examples)
+    return {place: renumbered(example) for place, example in examples.items()}
+
+
+def used_labels(examples: Mapping[int, Example]) -> set[int]:
+    """Those that stand beside a text, or can be its answer."""
+    used = {example.label for example in examples.values() if example.label is not None}
+    return used.union(*(example.candidates or () for example in examples.values()))

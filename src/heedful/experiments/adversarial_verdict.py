@@ -1,0 +1,148 @@
+"""The verdict of the adversarial experiment, its figures, and the texts that are worth a look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from heedful.experiments.description import Column, Reason, Trial, places_by, quartiles
+from heedful.experiments.verdict import Grade, Verdict, border, ends, grade_at, percent
+from heedful.figures.figure import Figure
+from heedful.measure.columns import column
+from heedful.measure.statistics import Interval, bootstrap
+
+QUESTION = "Could quite another attention have given the same prediction?"
+LN2 = float(np.log(2))
+PINNED, FREE = 0.4, 0.8  # of the distance that is possible
+RESAMPLES = 1000
+RULE = (
+    f"From {FREE:.0%} of the greatest possible distance on: yes; from {PINNED:.0%} on: partly; below: no. "
+    "Distance: Jensen-Shannon divergence from the model's own attention."
+)
+COLUMNS = {
+    "jsd": Column(
+        "ε-max JSD",
+        0,
+        LN2,
+        "How far attention can be moved without moving the prediction; 0.69 (ln 2) is as far as anything can be.",
+        edges=(*(round(0.025 * i, 3) for i in range(28)), LN2),
+    ),
+    "bound": Column(
+        "upper bound of the ε-max JSD", 0, LN2, "No attention that keeps the prediction is farther."
+    ),
+    "ceiling": Column("largest JSD at all", 0, LN2, "What could be had if the prediction did not matter."),
+    "jsd_exact": Column("ε-max JSD, exact", 0, LN2, "The true maximum."),
+    "jsd_adam": Column("ε-max JSD, found by Adam", 0, LN2, "What the published search finds."),
+    "gap": Column("exact − Adam", 0, LN2, "What the published search missed."),
+    "delta_y": Column("change of the output", 0, 1, "At most ε, by construction.", unit="TVD"),
+}
+
+
+def epsilon_of(given: float | None, has_query: bool) -> float:
+    """The epsilon that was meant: the one given, or the paper's for this kind of model."""
+    return given if given is not None else 0.05 if has_query else 0.01
+
+
+def verdict(trial: Trial) -> Verdict:
+    """The mean of jsd / ceiling: how much of the possible distance is free while the prediction stays."""
+    jsd, ceiling = column(trial.table, "jsd"), column(trial.table, "ceiling")
+    defined = ~np.isnan(jsd) & (ceiling > 0)
+    if not defined.any():
+        sentence = "No text has two words or more: there is no other attention."
+        return Verdict(
+            QUESTION, "unclear", "Undefined", sentence, RULE, "has no alternative", bars=(PINNED, FREE)
+        )
+    shares = jsd[defined] / ceiling[defined]
+    low, high = bootstrap(shares, resamples=RESAMPLES)
+    found = Interval(float(shares.mean()), low, high)
+    exact = bool((column(trial.table, "exact")[defined] > 0).all())
+    grade = grade_of_freedom(found.value, exact)
+    answer = {"for": "No", "mixed": "Partly", "against": "Yes", "unclear": "None was found"}[grade]
+    clause = {
+        "for": "cannot be replaced without changing the prediction",
+        "mixed": "can be partly replaced without changing the prediction",
+        "against": "can be replaced by a very different one without changing the prediction",
+        "unclear": "was not found to be replaceable, but the search proves nothing",
+    }[grade]
+    epsilon = epsilon_of(trial.options.get("epsilon"), trial.task != "classification")
+    within = f"while the prediction changes by at most {epsilon:g}"
+    least = "" if exact else "at least "
+    above = float((jsd[defined] > 0.5).mean())
+    sentence = (
+        f"Attention can be moved {least}{percent(found)} of the way to the most different attention there is, "
+        f"{within} (mean of {int(defined.sum()):,} texts). In {above:.0%} of the texts the distance is above 0.5, "
+        f"where ln 2 = 0.69 is the most possible.{border(found, PINNED, FREE)}"
+    )
+    return Verdict(QUESTION, grade, answer, sentence, RULE, clause, *ends(found), bars=(PINNED, FREE))
+
+
+def grade_of_freedom(share: float, exact: bool) -> Grade:
+    """Of the mean share of the possible distance; a search that finds little proves little."""
+    grade = grade_at(share, PINNED, FREE, rising=False)
+    if exact or grade == "against":
+        return grade
+    return "mixed" if share >= PINNED else "unclear"
+
+
+def figures(trial: Trial) -> list[Figure]:
+    """Figures 4 and 5, and what the published search missed."""
+    from heedful.figures.drawing import against, by_max_attention, dots, groups_of, histogram, some
+
+    line, frame = trial.summary["overall"], trial.frame("jsd")
+    made = [
+        Figure(
+            "jsd",
+            "How far attention can be moved",
+            "Each bar counts the texts for which the most different attention with the same prediction is this far "
+            "from the model's own. Right: attention could have been anything.",
+            f"Histogram of the epsilon-max JSD; {quartiles(line)}.",
+            histogram(
+                frame,
+                trial.labels,
+                COLUMNS["jsd"].edges_of(frame.value).tolist(),
+                "jsd",
+                "distance of the farthest attention (JSD)",
+                references={"most possible: ln 2": LN2},
+                domain=(0.0, 0.7),
+                description="Histogram of the epsilon-max JSD of each text",
+            ),
+        ),
+        Figure(
+            "jsd-max-attention",
+            "… and where attention is sharp",
+            "The same distance against the largest weight. Points at the top right are texts with sharp attention that "
+            "could be replaced by another.",
+            f"Epsilon-max JSD against the largest attention weight; {quartiles(line)}.",
+            by_max_attention(frame, trial.labels, "farthest attention (JSD)", (0.0, 0.7)),
+        ),
+    ]
+    if "gap" in trial.table.column_names:
+        exact, adam = column(trial.table, "jsd_exact"), column(trial.table, "jsd_adam")
+        groups, names = groups_of(frame.predicted, trial.labels)
+        drawn = some(np.flatnonzero(~np.isnan(exact) & ~np.isnan(adam)))
+        made.append(
+            Figure(
+                "exact-adam",
+                "What the published search missed",
+                "Each point is a text; above the line, the search of the paper (Adam) found less than there is.",
+                f"True maximum against Adam's; the mean gap is {line['gap']['mean']:.3f}.",
+                against(
+                    dots(frame.example, adam, exact, drawn, groups, names),
+                    names,
+                    ("found by the published search (JSD)", "true maximum (JSD)"),
+                    (0.0, 0.7),
+                    "True epsilon-max JSD against what Adam found",
+                ),
+            )
+        )
+    return made
+
+
+def reasons(trial: Trial) -> Iterator[Reason]:
+    rows = trial.table
+    jsd, peak = column(rows, "jsd"), column(rows, "max_attention")
+    most = "The most different attention that gives the same prediction, where the model's own is sharpest."
+    yield Reason("Attention can be replaced", most, places_by(rows, -np.round(jsd, 2), -peak))
+    least = "The prediction allows the least change of attention here."
+    yield Reason("Attention is pinned down", least, places_by(rows, jsd))

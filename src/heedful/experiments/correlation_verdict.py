@@ -1,0 +1,112 @@
+"""The verdict of correlation: how far attention gets from chance to the agreement of other explanations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from heedful.experiments.description import Reason, Trial, places_by
+from heedful.experiments.verdict import Grade, Verdict, border, ends, grade_at, interval, percent, two_digits
+from heedful.measure.columns import Floats, column, rows_of
+from heedful.measure.statistics import Interval, bootstrap
+
+QUESTION = "Does attention agree with other measures of what mattered?"
+ATTENTION_PAIRS = ("attention/gradient_x_input", "attention/omission")
+CEILING, FLOOR = "gradient_x_input/omission", "attention/random"
+AGREES, PARTLY = 0.8, 0.5  # of the way from chance to the ceiling
+APART = 0.2  # tau between chance and ceiling, or there is nothing to measure against
+RESAMPLES = 1000
+RULE = (
+    f"From {AGREES:.0%} of the way from chance to the ceiling on: it agrees; from {PARTLY:.0%} on: partly; "
+    f"below: weakly. Ceiling: how well gradients and leave-one-out agree with each other."
+)
+
+
+def verdict(trial: Trial) -> Verdict:
+    """tau of attention with gradients and leave-one-out, on the way from chance to the ceiling.
+
+    The ceiling is the tau of gradients with leave-one-out, chance is that of attention with a random order:
+    share = (tau - chance) / (ceiling - chance) of the means over the texts where all of them are defined,
+    its interval by a bootstrap over those texts.
+    """
+    pairs = (*ATTENTION_PAIRS, CEILING, FLOOR)
+    taus = [column(rows_of(trial.table, "pair", pair), "tau") for pair in pairs]
+    if len({len(tau) for tau in taus}) != 1 or not len(taus[0]):
+        sentence = "This was asked of other pairs of explanations than those of the paper: see the figures."
+        return unclear("Not asked", sentence, "was not compared as in the paper")
+    stacked = np.stack(taus)  # (4, texts)
+    defined = stacked[:, ~np.isnan(stacked).any(0)]
+    if defined.shape[1] < 2:
+        sentence = "Agreement is undefined: the attention gives all words of a text the same weight."
+        return unclear("Undefined", sentence, "is the same for every word")
+    ceiling, floor = (float(tau) for tau in defined[2:].mean(1))
+    numbers = (
+        f"Kendall's τ, mean over {defined.shape[1]:,} texts: {_mean(defined[0])} with gradient × input, "
+        f"{_mean(defined[1])} with leave-one-out; a random order gets {two_digits(floor):.2f}, and the two "
+        f"alternatives agree with each other at {two_digits(ceiling):.2f}."
+    )
+    grade = grade_of_agreement(defined.mean(1))
+    if grade == "unclear":
+        sentence = f"The other explanations hardly agree with each other: nothing to compare with. {numbers}"
+        clause = "cannot be compared, because the other explanations disagree with each other"
+        return unclear("Cannot be told", sentence, clause)
+    found = _share(defined)
+    answer = {"for": "Yes", "mixed": "Partly", "against": "Only weakly"}[grade]
+    if found.high <= 0 or (found.value < PARTLY and found.low <= 0):
+        answer, clause = "No", "agrees with other explanations no better than chance"
+    else:
+        clause = {
+            "for": "agrees with other explanations about as well as they agree with each other",
+            "mixed": "agrees only partly with other explanations",
+            "against": "agrees only weakly with other explanations",
+        }[grade]
+    reached = (
+        f"Attention gets {percent(found)} of the way from a random order to the agreement that other explanations "
+        "reach with each other."
+    )
+    if found.value >= 1:
+        reached = "Attention agrees with other explanations at least as well as they agree with each other."
+    sentence = f"{reached} {numbers}{border(found, PARTLY, AGREES)}"
+    return Verdict(QUESTION, grade, answer, sentence, RULE, clause, *ends(found), bars=(PARTLY, AGREES))
+
+
+def unclear(answer: str, sentence: str, clause: str) -> Verdict:
+    return Verdict(QUESTION, "unclear", answer, sentence, RULE, clause, bars=(PARTLY, AGREES))
+
+
+def grade_of_agreement(means: Floats) -> Grade:
+    """Of the mean taus with gradients and with leave-one-out, the ceiling and chance, over the same texts."""
+    gradients, omission, ceiling, floor = means.tolist()
+    if ceiling - floor < APART:
+        return "unclear"
+    return grade_at(((gradients + omission) / 2 - floor) / (ceiling - floor), PARTLY, AGREES, rising=True)
+
+
+def _mean(values: Floats) -> str:
+    low, high = bootstrap(values, resamples=RESAMPLES)
+    return interval(Interval(float(values.mean()), low, high))
+
+
+def _share(taus: Floats) -> Interval:
+    """(4, texts) -> the share of the way, with the interval of a bootstrap over texts."""
+
+    def share(means: Floats) -> Floats:
+        shares: Floats = (means[:2].mean(0) - means[3]) / (means[2] - means[3])
+        return shares
+
+    rng, n = np.random.default_rng(0), taus.shape[1]
+    # how often each text is drawn, as weights: (RESAMPLES, texts) in pieces that fit into memory
+    drawn = [taus @ rng.multinomial(n, np.full(n, 1 / n)) / n for _ in range(RESAMPLES)]
+    low, high = np.quantile(share(np.array(drawn).T), [0.025, 0.975])
+    return Interval(float(share(taus.mean(1, keepdims=True))[0]), float(low), float(high))
+
+
+def reasons(trial: Trial) -> Iterator[Reason]:
+    """Where the order of the gradients is that of the attention, and where it is not."""
+    rows = rows_of(trial.table, "pair", ATTENTION_PAIRS[0])
+    tau = column(rows, "tau")
+    with_gradients = "agreement of the attention's order of words with that of the gradients"
+    yield Reason("Attention agrees", f"The highest {with_gradients}.", places_by(rows, -tau))
+    both = ("attention", "gradient_x_input")
+    yield Reason("Attention disagrees", f"The lowest {with_gradients}.", places_by(rows, tau), both)

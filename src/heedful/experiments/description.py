@@ -1,0 +1,156 @@
+"""What an experiment says about itself, so that engine, report, web and study need not know it by name.
+
+Everything here is a frozen record, and every function of a `Trial` is pure: no file, no torch, no chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from heedful.config import Config
+from heedful.measure.columns import Floats, Frame, frame
+
+Setting = tuple[str, str, str]  # dataset, encoder, attention
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A number that rows have. Without a range, its range is that of the values."""
+
+    title: str
+    low: float | None = None
+    high: float | None = None
+    reading: str = ""  # one sentence: how to read a histogram of it
+    unit: str = ""
+    drawn: bool = True
+    bins: int = 20
+    edges: tuple[float, ...] | None = None  # of the bins, where they are not `bins` equal ones
+
+    def edges_of(self, values: Floats) -> Floats:
+        """The edges of the bins that a histogram of these values has."""
+        if self.edges is not None:
+            return np.array(self.edges)
+        low, high = self.range_of(values)
+        return np.linspace(low, high, self.bins + 1)
+
+    def range_of(self, values: Floats) -> tuple[float, float]:
+        defined = values[np.isfinite(values)]
+        low = self.low if self.low is not None else float(defined.min()) if defined.size else 0.0
+        high = self.high if self.high is not None else float(defined.max()) if defined.size else low + 1.0
+        return low, high if high > low else low + 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A number of each text that overviews, lists and comparisons of runs show."""
+
+    key: str  # its name in an address
+    title: str
+    short: str
+    column: str
+    line: str  # where n, mean, low and high of it stand in the summary: a path of keys with dots
+    group: str | None = None  # the value of `Experiment.by` whose rows are meant
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """A number of a run, for a table that compares runs."""
+
+    title: str
+    path: str  # into the summary: "overall.q50"
+    reading: str
+    form: str = ".2f"
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Two columns that are lists of weights over the words of a text: the model's own, and another."""
+
+    own: str
+    other: str
+    titles: tuple[str, str]
+    heading: str  # of both together
+    caption: Callable[[Mapping[str, Any]], str]  # of a text's row
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a text is worth a look; `places` from best to worst.
+
+    `ranked_by` are two methods that the reason says to disagree: where they put the same word first, a page says so.
+    """
+
+    title: str
+    reason: str
+    places: list[int]
+    ranked_by: tuple[str, ...] = ()
+
+
+class Published(Config):
+    """A number that somebody has published: of which experiment, which statistic, in which setting."""
+
+    source: str
+    experiment: str  # `performance` for the scores of the models
+    statistic: str  # a path into the summary: "attention/omission.by_class.0.tau.mean"
+    dataset: str
+    encoder: str
+    attention: str
+    value: float
+
+    @property
+    def setting(self) -> Setting:
+        return self.dataset, self.encoder, self.attention
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What one experiment found of one model, and what is known around it."""
+
+    experiment: str
+    table: pa.Table
+    summary: Mapping[str, Any]
+    options: Mapping[str, Any] = field(default_factory=dict)  # as asked; what is absent has its default
+    labels: Sequence[str] = ()
+    task: str = "classification"
+    published: Sequence[Published] = ()  # of this experiment, in this setting
+    sources: Sequence[str] = ()  # of published numbers, the most trusted first
+
+    def frame(self, column: str, by: str | None = None, group: str | None = None) -> Frame:
+        return frame(self.table, column, by, group)
+
+
+def value_at(summary: Any, path: str) -> Any:
+    """The value at a path of keys with dots, which keys may have themselves; None where there is none."""
+    if not isinstance(summary, Mapping):
+        return None
+    if path in summary:
+        return summary[path]
+    for key in summary:
+        if path.startswith(f"{key}.") and (found := value_at(summary[key], path[len(key) + 1 :])) is not None:
+            return found
+    return None
+
+
+def number_at(summary: Any, path: str) -> float | None:
+    """The number at a path; None where there is none."""
+    found = value_at(summary, path)
+    return float(found) if isinstance(found, int | float) and not isinstance(found, bool) else None
+
+
+def places_by(rows: pa.Table, *keys: Floats) -> list[int]:
+    """Places by the first key, ties by the next, then by place; undefined ones are left out."""
+    places = rows["example"].to_numpy()
+    order = np.lexsort((places, *keys[::-1]))
+    return [int(places[i]) for i in order if not any(np.isnan(key[i]) for key in keys)]
+
+
+def quartiles(line: Mapping[str, float | None]) -> str:
+    """What is said instead of a figure, from a line of a summary."""
+    if line["q50"] is None:
+        return "undefined for all texts"
+    return f"median {line['q50']:.3f}, a quarter below {line['q25']:.3f}, a quarter above {line['q75']:.3f}"

@@ -1,0 +1,137 @@
+"""Verdicts: what the numbers of a trial say about a model's attention, in sentences a reader can repeat.
+
+Grades: `for` (the attention can be believed in this respect), `mixed`, `against`, `unclear`. A grade goes by the
+point estimate; where the 95% interval crosses a bar, the sentence says so. The bars are heedful's own, because
+the papers give none. The headline only adds grades up, by a rule that is stated with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+import numpy as np
+
+from heedful.figures.names import join_words
+from heedful.measure.statistics import Interval
+
+Grade = Literal["for", "mixed", "against", "unclear"]
+
+OUR_OWN = "The bars are heedful's own: the papers give none."
+HEADLINE_RULE = (
+    "The headline says “believe” with at least two verdicts for and none against, “do not” with at least two against "
+    "and none for, and “with caution” otherwise."
+)
+MARKS: dict[Grade, str] = {"for": "✓", "mixed": "~", "against": "✗", "unclear": "?"}
+BELIEVE: dict[Grade, str] = {  # its attention?
+    "for": "✓ yes",
+    "mixed": "~ with caution",
+    "against": "✗ no",
+    "unclear": "? not told",
+}
+HEADLINES: dict[Grade, str] = {
+    "for": "The attention of this model can be believed, as far as these tests go",
+    "against": "Do not take the attention of this model for the reason of its predictions",
+    "mixed": "Read the attention of this model with caution",
+    "unclear": "These tests do not tell whether the attention of this model can be believed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One question, its grade, and the sentences. `clause` completes "the attention of this model ..."."""
+
+    question: str
+    grade: Grade
+    answer: str
+    sentence: str
+    rule: str  # which value gets which grade
+    clause: str
+    value: float | None = None  # what was graded, with its 95% interval
+    low: float | None = None
+    high: float | None = None
+    bars: tuple[float, ...] = ()  # the values at which the grade changes
+    source: str = OUR_OWN  # where the bars come from
+
+
+def to_json(verdict: Verdict) -> dict[str, Any]:
+    return asdict(verdict)
+
+
+def from_json(values: Mapping[str, Any]) -> Verdict | None:
+    """As it was stored; None for what another version has written."""
+    if set(values) != {field.name for field in fields(Verdict)} or values["grade"] not in MARKS:
+        return None
+    return Verdict(**{**values, "bars": tuple(values["bars"])})
+
+
+def grade_at(value: float, low: float, high: float, rising: bool) -> Grade:
+    """Below `low`, between, from `high` on; `rising` says that more speaks for the attention."""
+    if value >= high:
+        return "for" if rising else "against"
+    return "mixed" if value >= low else "against" if rising else "for"
+
+
+def ends(found: Interval) -> tuple[float | None, float | None, float | None]:
+    """The fields `value`, `low` and `high` of a verdict."""
+    value, low, high = (
+        None if np.isnan(number) else float(number) for number in (found.value, found.low, found.high)
+    )
+    return value, low, high
+
+
+def two_digits(value: float) -> float:
+    """To two digits, and never "-0.00"."""
+    return round(value, 2) + 0.0
+
+
+def interval(found: Interval, digits: int = 2) -> str:
+    """ "0.05 (95% CI 0.04 to 0.06)"; without an interval where there is none."""
+    if np.isnan(found.low) or np.isnan(found.high):
+        return f"{found.value:.{digits}f}"
+    return f"{found.value:.{digits}f} (95% CI {found.low:.{digits}f} to {found.high:.{digits}f})"
+
+
+def percent(found: Interval) -> str:
+    """ "68% (95% CI 66% to 70%)"."""
+    told = "" if np.isnan(found.low) else f" (95% CI {found.low:.0%} to {found.high:.0%})"
+    return f"{found.value:.0%}{told}"
+
+
+def border(found: Interval, *bars: float) -> str:
+    """A warning where the interval holds a bar: then the grade could as well be the next."""
+    crossed = [bar for bar in bars if found.low < bar < found.high]
+    return f" The interval holds the bar of {crossed[0]:g}, so take the grade with care." if crossed else ""
+
+
+def overall(grades: Sequence[Grade]) -> Grade:
+    """By HEADLINE_RULE."""
+    good, bad = grades.count("for"), grades.count("against")
+    if len(grades) == grades.count("unclear"):
+        return "unclear"
+    if not bad and good >= 2:
+        return "for"
+    return "against" if not good and bad >= 2 else "mixed"
+
+
+def grade_of(verdicts: Sequence[Verdict]) -> Grade:
+    """The grade of the headline."""
+    return overall([verdict.grade for verdict in verdicts])
+
+
+def headline(verdicts: Sequence[Verdict]) -> str:
+    """One sentence: the grade, then what speaks for the attention, and what does not."""
+    because = reasons(verdicts)
+    return HEADLINES[grade_of(verdicts)] + (f": it {because}." if because else ".")
+
+
+def reasons(verdicts: Sequence[Verdict]) -> str:
+    """What completes "it ...": "hardly moves the prediction and ..."; empty where nothing is known."""
+    good, middle, bad = (
+        [v.clause for v in verdicts if v.grade == wanted] for wanted in ("for", "mixed", "against")
+    )
+    halves = {"for": [good + middle], "against": [bad + middle]}.get(
+        grade_of(verdicts), [good, middle + bad] if good else [middle, bad]
+    )
+    return ", but ".join(join_words(half) for half in halves if half)

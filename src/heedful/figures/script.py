@@ -1,0 +1,49 @@
+"""The scripts that draw figures in a browser: Vega from the package that carries it, and ours around it."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from threading import Lock, Thread
+
+_BUNDLING = Lock()  # of many who ask at once, one does it
+
+
+@cache
+def vega() -> str:
+    """Vega, Vega-Lite and Vega-Embed (BSD-3-Clause) as one script, from the package that carries them.
+
+    Made fit for a <script> element; its names stay inside, except `vegaEmbed`.
+    """
+    import vl_convert
+
+    bundle = vl_convert.javascript_bundle("window.vegaEmbed=vegaEmbed;").replace("\r\n", "\n")
+    safe = bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+    return f"(()=>{{{safe}}})();"
+
+
+def drawing() -> str:
+    """`drawFigure` and `saveFigure`."""
+    return files("heedful.figures").joinpath("draw.js").read_text(encoding="utf-8")
+
+
+def module() -> str:
+    """Both as one module, for a page that loads it when it has figures."""
+    with _BUNDLING:
+        return f"{vega()}\n{drawing()}\nexport {{ drawFigure, saveFigure }};\n"
+
+
+def expect() -> None:
+    """Someone is about to ask for the module: bundle Vega meanwhile, which takes seconds."""
+    if not vega.cache_info().currsize and not _BUNDLING.locked():
+        Thread(target=module, daemon=True).start()
+
+
+STYLE = (  # of what Vega shows beside a pointer, and of the place of a figure
+    ".plot{width:100%;min-height:8rem}.plot svg{display:block;max-width:100%;height:auto}"
+    "#vg-tooltip-element{visibility:hidden;position:fixed;z-index:10;background:var(--surface);color:var(--ink);"
+    "border:1px solid var(--quiet);border-radius:.4rem;padding:.35rem .6rem;font-size:.82rem;line-height:1.4;"
+    "pointer-events:none;max-width:20rem;box-shadow:0 2px 8px #0004}"
+    "#vg-tooltip-element.visible{visibility:visible}#vg-tooltip-element td{border:0;padding:0 .6rem 0 0}"
+    "#vg-tooltip-element table{min-width:0}#vg-tooltip-element td.key{color:var(--quiet)}"
+)

@@ -1,0 +1,118 @@
+"""What training makes small. An objective is one small class and a line in registry.py (OBJECTIVES).
+
+`loss` is asked once, before the first step, and gives the function that each step calls. A loss is a *sum* over the
+examples of the batch, never a mean: a step of long texts is taken in parts whose gradients are added up. It may read
+the per-token targets of a batch, and what trained models (`bases`) say of it; these stand still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from heedful.config import Config, RunConfig, TrainingConfig
+from heedful.data.batching import Encoded
+from heedful.models.classifier import AttentiveClassifier, AttentiveOutput
+from heedful.models.link import LOG_ODDS
+from heedful.records import Batch
+from heedful.registry import OBJECTIVES
+
+Loss = Callable[[AttentiveOutput, Batch], Tensor]
+Bases = Mapping[
+    str, AttentiveClassifier
+]  # in evaluation mode, without gradients; they read the same word ids
+
+
+class Objective(Protocol):
+    """`config` holds its own settings (`training.objective_options`); unknown ones are refused.
+
+    `version` changes whenever the same settings would give other weights.
+    """
+
+    config: type[Config]
+    version: str
+
+    def bases(self, options: Any) -> Mapping[str, RunConfig | str]:
+        """The trained models that it needs, by its own names for them: configurations, or run folders.
+
+        Configurations are trained first, by the same command.
+        """
+        ...
+
+    def loss(
+        self,
+        network: AttentiveClassifier,
+        train: Encoded,
+        training: TrainingConfig,
+        options: Any,
+        bases: Bases,
+    ) -> Loss: ...
+
+
+def parse_options(config: TrainingConfig) -> Config:
+    """The settings of a configuration's objective, with every default, or what is wrong with them."""
+    found = OBJECTIVES.find(config.objective)
+    return found.config.parse(config.objective_options, f"the options of the objective {config.objective}")
+
+
+def find_bases(config: TrainingConfig) -> Mapping[str, RunConfig | str]:
+    """What has to be trained before."""
+    return OBJECTIVES.find(config.objective).bases(parse_options(config))
+
+
+def find_loss(network: AttentiveClassifier, train: Encoded, config: TrainingConfig, bases: Bases) -> Loss:
+    """The loss that a configuration asks for."""
+    return OBJECTIVES.find(config.objective).loss(network, train, config, parse_options(config), bases)
+
+
+class CrossEntropy:
+    """Cross-entropy summed over the batch, as in the code of Jain & Wallace 2019.
+
+    Two labels: positives weigh N / N+ - 1, so both classes weigh the same. More: each N / (labels N_c).
+    Questions and inferences (a query) are not weighted.
+    """
+
+    config = Config
+    version = "1"
+
+    def bases(self, options: Config) -> Mapping[str, RunConfig | str]:
+        return {}
+
+    def loss(
+        self,
+        network: AttentiveClassifier,
+        train: Encoded,
+        training: TrainingConfig,
+        options: Config,
+        bases: Bases,
+    ) -> Loss:
+        assert train.labels is not None, "training needs labels"
+        counts = torch.from_numpy(np.bincount(train.labels, minlength=network.n_labels)).float().clamp(min=1)
+        counts = counts.to(network.device)
+        weighted = training.class_weights and not network.has_query
+        if network.link is LOG_ODDS:
+            positive = counts[0] / counts[1] if weighted else None  # N / N+ - 1
+
+            def binary(output: AttentiveOutput, batch: Batch) -> Tensor:
+                assert batch.labels is not None
+                target = batch.labels.to(output.logits.dtype).unsqueeze(-1)  # (batch, 1)
+                return F.binary_cross_entropy_with_logits(
+                    output.logits, target, pos_weight=positive, reduction="sum"
+                )
+
+            return binary
+        weight = counts.sum() / (network.n_labels * counts) if weighted else None  # (labels,)
+
+        def several(output: AttentiveOutput, batch: Batch) -> Tensor:
+            assert batch.labels is not None
+            return F.cross_entropy(output.logits, batch.labels, weight=weight, reduction="sum")
+
+        return several
+
+
+CROSS_ENTROPY = CrossEntropy()

@@ -1,0 +1,54 @@
+"""The figures of an experiment's page: those of the report, drawn by the same functions, and kept while rows stay."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import replace
+from threading import Lock
+
+from heedful.experiments import Trial, experiment_of
+from heedful.figures.figure import Figure
+from heedful.web.library import Entry
+from heedful.web.results import File, Results
+from heedful.web.verdicts import trial
+
+KEPT = 32
+
+
+class Figures:
+    def __init__(self, results: Results) -> None:
+        self._results, self._lock = results, Lock()
+        self._kept: OrderedDict[File, Sequence[Figure] | str] = OrderedDict()
+
+    def of(self, entry: Entry, name: str) -> tuple[Sequence[Figure], str]:
+        """(an experiment's own figures, a sentence where they cannot be drawn)."""
+        file = entry.tables[name]
+        with self._lock:
+            if file not in self._kept:
+                self._kept[file] = self._draw(entry, name)
+                while len(self._kept) > KEPT:
+                    self._kept.popitem(last=False)
+            found = self._kept[file]
+        return ((), found) if isinstance(found, str) else (found, "")
+
+    def _trial(self, entry: Entry, name: str) -> Trial:
+        """With the numbers that were published of this setting."""
+        from heedful.report.published import published_in
+
+        numbers, sources = published_in(
+            (str(entry.info["config"]["dataset"]), entry.encoder, entry.attention)
+        )
+        own = [row for row in numbers if row.experiment == name]
+        return replace(trial(self._results, entry, name), published=own, sources=sources)
+
+    def _draw(self, entry: Entry, name: str) -> Sequence[Figure] | str:
+        experiment = experiment_of(name)
+        if experiment.draw is None:  # then the page's own are all there are
+            return ()
+        try:
+            return tuple(experiment.figures(self._trial(entry, name)))
+        except (
+            Exception
+        ) as error:  # rows of another version, or another package's mistake: the rest can be shown
+            return f"The figures of {name} cannot be drawn from these rows ({type(error).__name__}: {error})."
