@@ -44,9 +44,7 @@ def test_starting_needs_nothing_heavy(code: str) -> None:
 
 
 def test_the_public_names() -> None:
-    names = (
-        "Explanation Mistake adversary explain list_corpora list_experiments list_explainers load run train wrap"
-    )
+    names = "Explanation Mistake adversary explain list_corpora list_experiments list_explainers load run train wrap"
     assert " ".join(sorted(heedful.__all__)) == names
     for name in heedful.__all__:
         assert getattr(heedful, name).__doc__
@@ -56,10 +54,11 @@ def test_the_public_names() -> None:
 
 def test_the_stable_names_of_methods_and_experiments() -> None:
     explainers = (
-        "attention gradient gradient_x_input integrated_gradients lrp occlusion omission mask lime shap"
+        "attention rollout attention_flow attention_x_norm value_zeroing gradient gradient_x_input "
+        "integrated_gradients lrp occlusion omission mask lime shap"
     )
     assert heedful.list_explainers() == [*explainers.split(), "random", "uniform"]
-    assert {"correlation", "permutation", "adversarial"} <= set(heedful.list_experiments())
+    assert {"correlation", "permutation", "adversarial", "heads"} <= set(heedful.list_experiments())
     assert {"sst", "imdb", "adr", "20news", "agnews", "diabetes", "anemia", "cnn", "snli", "planted"} <= set(
         heedful.list_corpora()
     )
