@@ -37,7 +37,9 @@ def minilm() -> Path:
 
 def finetune(folder: Path, corpus_name: str, limit: int | None, epochs: int, seed: int) -> None:
     corpus = load(corpus_name)
-    order = np.random.default_rng(seed).permutation(len(corpus["train"]))[:limit]  # some corpora come label by label
+    order = np.random.default_rng(seed).permutation(len(corpus["train"]))[
+        :limit
+    ]  # some corpora come label by label
     train = [corpus["train"][i] for i in order.tolist()]
     torch.manual_seed(seed)
     names = dict(enumerate(corpus.labels))

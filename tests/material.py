@@ -114,6 +114,39 @@ def tables_of(
     }
 
 
+def erased_tables_of(n: int = 60, seed: int = 0) -> dict[str, pa.Table]:
+    """The experiments of Serrano & Smith 2019, of `n` texts."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(4, 20, n)
+    base = {
+        "example": np.arange(n),
+        "predicted": rng.integers(0, 2, n),
+        "max_attention": rng.random(n),
+        "n_words": sizes,
+    }
+    js = rng.random((2, n)) / [[3], [6]]
+    pair = {
+        "delta_alpha": base["max_attention"] / 2,
+        "js_top": js[0],
+        "js_random": js[1],
+        "delta_js": js[0] - js[1],
+        "flip_top": (rng.random(n) < 0.3) * 1.0,
+        "flip_random": (rng.random(n) < 0.1) * 1.0,
+    }
+    removed = {"attention": sizes // 3 + 1, "attention_x_gradient": sizes // 4 + 1}
+    removed |= {f"random {draw}": np.minimum(sizes // 2 + draw, sizes - 1) for draw in (1, 2)}
+    rankings = [
+        pa.table(
+            base
+            | {"ranking": [ranking] * n, "removed": gone.astype(float), "share": gone / sizes}
+            | {"smallest_low": np.ones(n), "smallest_high": np.ones(n)}
+        )
+        for ranking, gone in removed.items()
+    ]
+    table = pa.table(base | pair)
+    return {"erasure": table, "flips": table, "importance_sets": pa.concat_tables(rankings)}
+
+
 def explained_of(place: int, example: Example, labels: Sequence[str], seed: int = 0) -> Explained:
     rng, n = np.random.default_rng([seed, place]), len(example.passage)
 

@@ -45,7 +45,7 @@ class ByHand:
 
     def f(self, x: Tensor) -> Tensor:
         every = [
-            self.module(inputs_embeds=one).logits for one in x.split(1)
+            self.module(inputs_embeds=one).logits for one in x.unsqueeze(1)
         ]  # some refuse several: no padding
         return torch.cat(every)[:, self.target]
 

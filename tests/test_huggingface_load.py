@@ -228,7 +228,8 @@ def test_ones_own_module() -> None:
 
         def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
             x = self.table(input_ids) * attention_mask.unsqueeze(-1)
-            return x.sum(1) / attention_mask.sum(1, keepdim=True)
+            logits: torch.Tensor = x.sum(1) / attention_mask.sum(1, keepdim=True)
+            return logits
 
     made = wrap(Mine(), zoo.tokenizer("wordpiece"), labels=["a", "b"])
     assert made.network.can == {"predicts"}

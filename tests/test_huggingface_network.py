@@ -55,12 +55,13 @@ def test_unedited_attention_is_eager_to_the_last_bit(family: str) -> None:
     network, batch = zoo.network(made), zoo.batch(made)
     listened = network(batch, edit=same).logits
     torch.testing.assert_close(listened, network(batch).logits, atol=1e-5, rtol=0)
-    before = network.module.config._attn_implementation
-    network.module.set_attn_implementation("eager")
+    module: Any = network.module
+    before = module.config._attn_implementation
+    module.set_attn_implementation("eager")
     try:
         assert torch.equal(listened, network(batch).logits)
     finally:
-        network.module.set_attn_implementation(before)
+        module.set_attn_implementation(before)
 
 
 @each_edited
@@ -108,7 +109,7 @@ def test_attention_is_what_the_library_tells(family: str) -> None:
     made = zoo.model(family)
     network, text = zoo.network(made), zoo.SOME[1]
     weights = network.attentions(zoo.batch(made, [text]))
-    module = network.module
+    module: Any = network.module
     before = module.config._attn_implementation
     module.set_attn_implementation("eager") if family not in zoo.UNEDITED else None
     given = zoo.tokenizer_of(family)(text, return_tensors="pt")
@@ -138,7 +139,9 @@ def test_embeddings_may_be_given() -> None:
         made = zoo.model("Roberta", query)
         network, batch = zoo.network(made), zoo.batch(made)
         x = network.embed(batch.passage).requires_grad_()
-        given = {} if batch.query is None else {"x_query": network.embed(batch.query).requires_grad_()}
+        given: dict[str, Any] = {}
+        if batch.query is not None:
+            given["x_query"] = network.embed(batch.query).requires_grad_()
         output = network(batch, x=x, **given)
         assert torch.equal(output.logits, network(batch).logits)
         gradients = torch.autograd.grad(output.logits.sum(), [x, *given.values()])

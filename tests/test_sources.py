@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 import heedful
@@ -26,6 +27,8 @@ from heedful.errors import Mistake
 from heedful.registry import MODEL_FAMILIES
 from heedful.store.run import Run
 from heedful.store.texts import read_texts
+from heedful.web.app import create_app
+from heedful.web.library import Library
 
 QUIET = Progress(quiet=True)
 SMALL: dict[str, Any] = {
@@ -325,3 +328,12 @@ def test_the_command_line(run: Run, tmp_path: Path) -> None:
         bad = CliRunner().invoke(app, ["run", "permutation", "--model", str(run.path), *wrong])
         assert isinstance(bad.exception, Mistake), bad.output
         assert said in str(bad.exception)
+
+
+def test_a_model_on_other_data_is_browsed_like_a_run(run: Run, tmp_path: Path) -> None:
+    file = reviews(tmp_path / "other.csv", 12, seed=7)
+    heedful.run("permutation", run, data=file, data_options=COLUMNS, permutations=2)
+    (trial,) = trials(run)
+    client = TestClient(create_app(Library(run.path.parent)), base_url="http://localhost")
+    for page in ("", "/permutation", "/examples/2"):
+        assert client.get(f"/runs/{trial.name}{page}").status_code == 200, page

@@ -31,8 +31,9 @@ def network(
     seed: int = 0,
     activation: Literal["relu", "tanh"] = "relu",
 ) -> AttentiveClassifier:
+    dim = 8 if encoder == "none" else 6  # without an encoder states are embeddings
     config = ModelConfig(
-        encoder=encoder, attention=attention, embedding_dim=6, hidden_dim=8, activation=activation
+        encoder=encoder, attention=attention, embedding_dim=dim, hidden_dim=8, activation=activation
     )
     has_query = task in ("qa", "nli")
     return build(config, N_WORDS, N_LABELS[task], has_query, seed).double().eval()

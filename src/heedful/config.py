@@ -67,6 +67,13 @@ class ModelConfig(Config):
     hidden_dim: int = Field(default=256, ge=4, multiple_of=4)
     # Of the average encoder. A setting that came later is written only where it differs: runs keep their names.
     activation: Literal["relu", "tanh"] = Field(default="relu", exclude_if=lambda value: value == "relu")
+    widths: tuple[int, ...] = Field(  # of the CNN's convolutions
+        default=(1, 3, 5, 7), min_length=1, exclude_if=lambda value: value == (1, 3, 5, 7)
+    )
+    attention_dim: int | None = Field(  # units of additive attention; None: hidden_dim / 2
+        default=None, ge=1, exclude_if=lambda value: value is None
+    )
+    hierarchical: bool = Field(default=False, exclude_if=lambda value: not value)  # words, sentences, text
 
 
 class TrainingConfig(Config):

@@ -111,7 +111,8 @@ class Tokens:
 
     `present` is True for every token (what an encoder reads); `mask` only for tokens of real words (what can be
     attended to, explained, permuted or removed), not for markers and other special tokens. Padding is False in
-    both. Where words are split into pieces, `word_index` says which word a token belongs to (-1: none).
+    both. Where words are split into pieces, `word_index` says which word a token belongs to (-1: none). For models
+    that read sentences, `sentence_index` says which sentence it belongs to (-1: none); it never falls within a text.
     """
 
     ids: Tensor  # (batch, length) long
@@ -119,6 +120,7 @@ class Tokens:
     mask: Tensor  # (batch, length) bool
     word_index: Tensor | None = None  # (batch, length) long; None: every word is one token
     reserved: Reserved = Reserved()
+    sentence_index: Tensor | None = None  # (batch, length) long; None: not known
 
     def to(self, device: torch.device) -> Tokens:
         return self._with(lambda part: part.to(device))
@@ -131,8 +133,10 @@ class Tokens:
         return self._with(lambda part: part[which, :length])
 
     def _with(self, change: Callable[[Tensor], Tensor]) -> Tokens:
-        index = None if self.word_index is None else change(self.word_index)
-        return Tokens(change(self.ids), change(self.present), change(self.mask), index, self.reserved)
+        word, sentence = (None if i is None else change(i) for i in (self.word_index, self.sentence_index))
+        return Tokens(
+            change(self.ids), change(self.present), change(self.mask), word, self.reserved, sentence
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,6 +99,9 @@ EXPERIMENTS: Registry[Experiment] = Registry(
         "correlation": "heedful.experiments.correlation:CORRELATION",
         "permutation": "heedful.experiments.permutation:PERMUTATION",
         "adversarial": "heedful.experiments.adversarial:ADVERSARIAL",
+        "erasure": "heedful.experiments.erasure:ERASURE",
+        "flips": "heedful.experiments.flips:FLIPS",
+        "importance_sets": "heedful.experiments.importance_sets:IMPORTANCE_SETS",
         "heads": "heedful.experiments.heads:HEADS",
     },
 )
@@ -135,9 +138,11 @@ ENCODERS: Registry[Any] = Registry(
     "heedful.encoders",
     {
         "bilstm": "heedful.models.encoders:BiLSTM",
+        "bigru": "heedful.models.encoders:BiGRU",
         "cnn": "heedful.models.encoders:CNN",
         "average": "heedful.models.encoders:Average",
         "transformer": "heedful.models.encoders:Transformer",
+        "none": "heedful.models.encoders:NoEncoder",
     },
 )
 

@@ -12,7 +12,6 @@ from heedful.errors import Mistake
 if TYPE_CHECKING:
     from heedful.config import RunConfig
     from heedful.engine.estimate import Estimate
-    from heedful.engine.model_sources import ModelSource
     from heedful.models.model import Model
     from heedful.store.run import Run
 
@@ -43,7 +42,9 @@ def wrap(model: Any, tokenizer: Any = None, **options: Any) -> Model:
 
     if isinstance(model, nn.Module):
         if tokenizer is None:
-            raise Mistake(f"{type(model).__name__} reads token ids: give its tokenizer, too: wrap(module, tokenizer).")
+            raise Mistake(
+                f"{type(model).__name__} reads token ids: give its tokenizer, too: wrap(module, tokenizer)."
+            )
         from heedful.models.huggingface import wrap as wrap_module
 
         return wrap_module(model, tokenizer, **options)

@@ -88,7 +88,9 @@ class CheckpointSource:
 
         from heedful.models.huggingface.labels import read_labels
 
-        names = self._told.get("id2label") or {i: f"LABEL_{i}" for i in range(int(self._told.get("num_labels", 2)))}
+        names = self._told.get("id2label") or {
+            i: f"LABEL_{i}" for i in range(int(self._told.get("num_labels", 2)))
+        }
         config = SimpleNamespace(id2label=names, problem_type=self._told.get("problem_type"))
         return read_labels(config, self.options.get("labels"), self.options.get("problem_type"))[1]
 

@@ -64,14 +64,14 @@ def train(
     if vectors is not None:
         progress.say(coverage(vectors, len(vocabulary)))
     info = run_info(task, corpus, vectors, device)
-    text = WordEncoder(vocabulary, corpus.tokenizer)
+    text = WordEncoder(vocabulary, corpus.tokenizer, config.model.hierarchical)
     sets = [encode(corpus[split], text, len(corpus.labels), device) for split in ("train", "dev")]
     networks = {name: load_base(base, name, vocabulary, corpus, device) for name, base in bases.items()}
     with threads(n_threads):
         save = Saver(run, info, vocabulary)
         state = fit_all(task, network, sets, networks, state, n_threads, save, workspace, progress)
         run.write_description(info, vocabulary.words)
-        run.write_summary("performance", test_scores(network, corpus, vocabulary))
+        run.write_summary("performance", test_scores(network, corpus, text))
     run.finish()
     return run
 
@@ -234,11 +234,11 @@ def resumed(run: Run, progress: Progress, n_threads: int) -> tuple[TrainingState
     return TrainingState([Epoch(**row) for row in notes["history"]], **parts), notes["threads"]
 
 
-def test_scores(network: AttentiveClassifier, corpus: Corpus, vocabulary: Vocabulary) -> dict[str, Any]:
+def test_scores(network: AttentiveClassifier, corpus: Corpus, text: WordEncoder) -> dict[str, Any]:
     """Scores on the test split, or on dev where there is none; what is undefined (nan) is None."""
     split = "test" if corpus["test"] else "dev"
     examples = corpus["test"] or corpus["dev"]
-    encoded = encode(examples, WordEncoder(vocabulary), len(corpus.labels), network.device)
+    encoded = encode(examples, text, len(corpus.labels), network.device)
     if encoded.labels is None:
         raise Mistake(f"{corpus.name}: the {split} split has texts without a label.")
     scores = performance(encoded.labels, predict(network, encoded))
@@ -265,5 +265,5 @@ def load_network(run: Run, device: torch.device = CPU) -> Model:
     network = build(sizes, len(vocabulary), len(labels), info["task"] != "classification")
     network.load_state_dict({name: torch.from_numpy(array) for name, array in run.weights().items()})
     network.to(device).eval()
-    text = WordEncoder(vocabulary, info["tokenizer"])
+    text = WordEncoder(vocabulary, info["tokenizer"], config.model.hierarchical)
     return Model(run.name, network, text, labels, info["task"], config.seed)

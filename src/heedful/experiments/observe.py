@@ -11,21 +11,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from heedful.errors import Mistake
 from heedful.experiments.experiment import Chunk, Floats, Ints
 from heedful.explainers.attention_weights import Row, attention_row, row_of
 from heedful.models.link import Link
 from heedful.models.network import Attends, Network, require
+from heedful.models.sentences import find_sentences
 from heedful.models.sequence import present
 from heedful.records import Batch
 
 Observer = Callable[[Ints, Batch], "Observed"]
+Level = Literal["word", "sentence"]
 T = TypeVar("T")
 DECODED = 2**12  # tokens of one forward pass under other weights
 
@@ -37,11 +40,15 @@ class View:
     layer: int = -1
     heads: tuple[int, ...] | None = None  # None: all of the layer
     row: Row | None = None  # None: the one that the model's classifier reads
+    level: Level | None = None  # None: sentences where the network attends to sentences
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observed:
-    """A batch of B texts of at most T words: real words first, zeros after them."""
+    """A batch of B texts of at most T words: real words first, zeros after them.
+
+    Where a model attends to sentences (`level`), read sentence for word everywhere.
+    """
 
     examples: Ints  # (B,)
     link: Link
@@ -49,6 +56,7 @@ class Observed:
     real: Tensor  # (B, T) bool
     predicted: Ints  # (B,)
     has_query: bool
+    level: Level = field(default="word", kw_only=True)
 
     @property
     def n_words(self) -> Ints:
@@ -67,6 +75,27 @@ class Observed:
     def permute(self, places: Tensor) -> Tensor:
         """Weights that change places: word t gets that of word places[.., t]. (B, n, T) -> (B, n, labels)."""
         return self.decode(self.alpha.unsqueeze(1).expand(places.shape).gather(2, places))
+
+    def erase_along(self, order: Tensor) -> Tensor:
+        """Weights removed one after the other, the rest renormalised (Serrano & Smith 2019, section 5).
+
+        order (B, T): places, the first to go first; padding last. (B, T, labels): at k the output without the
+        first k + 1, nan where no weight is left. Here every prefix is a question of its own.
+        """
+        B, T = order.shape
+        gone = order.argsort(1)[:, None, :] <= torch.arange(T)[:, None]  # (B, k, T): the first k + 1
+        rest, some = without(self.alpha.unsqueeze(1).expand(B, T, T), gone)
+        return self.decode(rest).masked_fill(~some.unsqueeze(-1), torch.nan)
+
+    def of_items(self, values: Tensor, batch: Batch) -> Tensor:
+        """Scores of the batch's tokens as scores of what is attended to: (B, length) -> (B, T) in float64.
+
+        Those of a sentence are the sum over its words.
+        """
+        if self.level == "sentence":
+            return find_sentences(batch.passage).sums(values.double()).cpu()
+        front, real = real_words_first(batch.passage.mask)
+        return (values.double().gather(1, front) * real).cpu()
 
     def distance(self, p: Tensor, q: Tensor) -> Tensor:
         """How far two outputs are apart (TVD where they are distributions): (..., labels) -> (...)."""
@@ -88,6 +117,8 @@ class Observed:
         n = len(self.examples)
 
         def some(value: Any) -> Any:
+            if isinstance(value, Observed):
+                return value[rows]
             if isinstance(value, Batch):
                 return value.rows(torch.arange(n, device=value.passage.ids.device)[rows])
             return value[rows] if isinstance(value, Tensor | np.ndarray) and len(value) == n else value
@@ -142,7 +173,6 @@ class EditedAttention(Observed):
             answers.append(self._forward(flat[some], text[some], change))
         return torch.cat(answers).view(B, n, -1) if answers else questions.new_zeros(B, n, 0)
 
-    @torch.no_grad()
     def _forward(
         self, asked: Tensor, text: Tensor, change: Callable[[Tensor, Tensor, Tensor], Tensor]
     ) -> Tensor:
@@ -163,13 +193,25 @@ class EditedAttention(Observed):
                     edited[rows[:, None], torch.tensor(heads, device=device)] = part
             return edited
 
-        output = self.network(self.batch.rows(text.to(device)), edit=edit)
+        with torch.set_grad_enabled(asked.requires_grad):  # only a question about the weights has a gradient
+            output = self.network(self.batch.rows(text.to(device)), edit=edit)
         return output.probabilities.double().cpu()
 
     @property
     def layer(self) -> int:
         layers = int(getattr(self.network, "n_layers", 1))
         return self.view.layer % layers
+
+
+def without(alpha: Tensor, removed: Tensor) -> tuple[Tensor, Tensor]:
+    """(renormalised weights, whether any was left): alpha, removed (B, n, T) -> (B, n, T), (B, n).
+
+    Where none was left the weights are as they were: whatever is asked under them does not count.
+    """
+    rest = alpha.masked_fill(removed, 0.0)
+    left = rest.sum(-1)
+    some = left > 0
+    return torch.where(some.unsqueeze(-1), rest / torch.where(some, left, 1.0).unsqueeze(-1), alpha), some
 
 
 def real_words_first(mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -193,10 +235,15 @@ def observer(network: Network, view: View | None = None, general: bool = False) 
     """
     from heedful.experiments.pooled import PooledStates
 
-    if not general and "pools_by_attention" in network.can:
-        return PooledStates.observer(network)
-    require({"attends", "edits_attention"}, network.can, "asking under other attention weights")
     chosen = view or View()
+    level = find_level(network, chosen)
+    if not general and (level == "sentence" or "pools_by_attention" in network.can):
+        return PooledStates.observer(network, level)
+    require({"attends", "edits_attention"}, network.can, "asking under other attention weights")
+    if level == "sentence":
+        from heedful.experiments.edited_sentences import EditedSentences
+
+        return EditedSentences.observer(observer(network, replace(chosen, level="word"), general))
 
     @torch.no_grad()
     def observe(examples: Ints, batch: Batch) -> Observed:
@@ -220,6 +267,15 @@ def observer(network: Network, view: View | None = None, general: bool = False) 
         )
 
     return observe
+
+
+def find_level(network: Network, view: View) -> Level:
+    """The level that was asked for, or the first of those that the network attends at."""
+    levels: tuple[Level, ...] = getattr(network, "levels", ("word",))
+    level = view.level or levels[0]
+    if level not in levels:
+        raise Mistake(f"level={level!r}: this model attends to words only, so the level is 'word'.")
+    return level
 
 
 def tvd(p: Tensor, q: Tensor) -> Tensor:

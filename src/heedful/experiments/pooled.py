@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 
 from heedful.experiments.experiment import Ints
-from heedful.experiments.observe import Observed, Observer, real_words_first, to_front
+from heedful.experiments.observe import Level, Observed, Observer, real_words_first, to_front
 from heedful.models.classifier import AttentiveClassifier, Decoder
+from heedful.models.hierarchical import HierarchicalOutput
 from heedful.models.network import Network
 from heedful.records import Batch
 
@@ -35,6 +36,15 @@ class PooledStates(Observed):
         """Projected context vectors (B, n, outputs or features) -> probabilities (B, n, labels)."""
         return self.link.probabilities(self.decoder.readout(contexts, self.query, self.candidates))
 
+    def erase_along(self, order: Tensor) -> Tensor:
+        """All prefixes of an order are two running sums, from the last item to the first: of alpha_t project(h_t)
+        and of alpha_t. Summed from the end nothing is lost to a weight that is large and gone."""
+        weights = self.alpha.gather(1, order)  # (B, T)
+        states = self.projected.gather(1, order.unsqueeze(-1).expand_as(self.projected))
+        left = after(weights).unsqueeze(-1)  # (B, T, 1)
+        context = after(weights.unsqueeze(-1) * states) / torch.where(left > 0, left, 1.0)  # (B, T, features)
+        return self.readout(context).masked_fill(left <= 0, torch.nan)
+
     def shortened(self) -> PooledStates:
         """Without the columns that are padding in every text."""
         width = int(self.n_words.max(initial=0))
@@ -43,24 +53,29 @@ class PooledStates(Observed):
         )
 
     @classmethod
-    def observer(cls, network: Network) -> Observer:
-        """The decoder is copied to float64 once."""
+    def observer(cls, network: Network, level: Level = "word") -> Observer:
+        """Of the states of words, or of sentences. The decoder is copied to float64 once."""
         assert isinstance(network, AttentiveClassifier)
         decoder = deepcopy(network.decoder).double().cpu().requires_grad_(False)
 
         @torch.no_grad()
         def observe(examples: Ints, batch: Batch) -> PooledStates:
             output = network(batch)
-            front, real = real_words_first(batch.passage.mask)
+            alpha, mask = output.alpha, batch.passage.mask
+            if level == "sentence":
+                assert isinstance(output, HierarchicalOutput)
+                alpha, mask = output.alpha_sentences, output.sentences.mask
+            front, real = real_words_first(mask)
             projected = decoder.project(output.h.cpu().double())  # (B, length, outputs or features)
             spread = front.unsqueeze(-1).expand(-1, -1, projected.shape[-1]).cpu()
             return cls(
                 examples=np.asarray(examples, dtype=np.int64),
                 link=network.link,
-                alpha=to_front(output.alpha, front, real),
+                alpha=to_front(alpha, front, real),
                 real=real.cpu(),
                 predicted=output.predicted.cpu().numpy(),
                 has_query=network.has_query,
+                level=level,
                 decoder=decoder,
                 projected=projected.gather(1, spread) * real.cpu().unsqueeze(-1),
                 query=None if output.query is None else output.query.double().cpu(),
@@ -68,3 +83,9 @@ class PooledStates(Observed):
             )
 
         return observe
+
+
+def after(values: Tensor) -> Tensor:
+    """The sum of what comes after each place: (B, T, ...) -> (B, T, ...)."""
+    sums = values.flip(1).cumsum(1).flip(1)  # of a place and what comes after it
+    return torch.cat([sums[:, 1:], torch.zeros_like(sums[:, :1])], 1)

@@ -101,8 +101,9 @@ def _without(tokens: Tokens, gone: Tensor) -> Tokens:
     def moved(values: Tensor, empty: int) -> Tensor:
         return values.new_full((n, length + 1), empty).scatter_(1, to, values)[:, :longest]
 
-    index = None if tokens.word_index is None else moved(tokens.word_index, -1)
-    present = torch.arange(longest, device=gone.device) < lengths
-    return Tokens(
-        moved(tokens.ids, tokens.reserved.pad), present, moved(tokens.mask, 0), index, tokens.reserved
+    word, sentence = (
+        None if index is None else moved(index, -1) for index in (tokens.word_index, tokens.sentence_index)
     )
+    present = torch.arange(longest, device=gone.device) < lengths
+    ids, mask = moved(tokens.ids, tokens.reserved.pad), moved(tokens.mask, 0)
+    return Tokens(ids, present, mask, word, tokens.reserved, sentence)

@@ -65,7 +65,7 @@ class BiLSTMPathGradient(PathGradient):
 
     @classmethod
     def applies(cls, network: Differentiable) -> bool:
-        return isinstance(network, AttentiveClassifier) and type(network.encoder) is BiLSTM
+        return type(network) is AttentiveClassifier and type(network.encoder) is BiLSTM
 
     def _paths(self, baselines: tuple[Tensor | None, Tensor | None]) -> list[Path | None]:
         tokens = (self.batch.passage, self.batch.query)

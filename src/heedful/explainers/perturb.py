@@ -162,7 +162,7 @@ def _different(
     for begin in range(0, len(edits), chunk):
         which = np.arange(begin, min(begin + chunk, len(edits)))
         edited = edit(tokens, edits, which, operator, token)
-        code = 4 * edited.tokens.ids + 2 * edited.tokens.mask  # (n, length)
+        code = _code(edited.tokens)  # (n, length)
         if edited.zero is not None:
             code = code + edited.zero
         lengths[which] = edited.tokens.present.sum(1).cpu().numpy()
@@ -177,8 +177,13 @@ def _different(
 
 def _content(tokens: Tokens, row: int) -> bytes:
     """All that a model reads of a text."""
-    code = 4 * tokens.ids[row] + 2 * tokens.mask[row]
-    return code[tokens.present[row]].cpu().numpy().tobytes()
+    return _code(tokens)[row][tokens.present[row]].cpu().numpy().tobytes()
+
+
+def _code(tokens: Tokens) -> Tensor:
+    """What a model reads at each position as one even number: word, whether it is one, and its sentence."""
+    code = 4 * tokens.ids + 2 * tokens.mask  # (n, length)
+    return code if tokens.sentence_index is None else code + (tokens.sentence_index + 1) * 2**34
 
 
 def _out_of_memory(error: Exception) -> bool:

@@ -26,11 +26,21 @@ from heedful.explainers.decomposition import decompose
 from heedful.explainers.explainer import Axiom, Explainer, Scores
 from heedful.explainers.frozen import BIASES, POSITIONS
 from heedful.explainers.gradient import Parts, explained_parts
-from heedful.explainers.relevance_layers import average, cnn, transformer
+from heedful.explainers.relevance_gru import bigru
+from heedful.explainers.relevance_layers import average, cnn, no_encoder, transformer
 from heedful.explainers.relevance_lstm import bilstm
 from heedful.explainers.relevance_rules import Layer, Rule
 from heedful.models import AttentiveClassifier
-from heedful.models.encoders import CNN, Average, BiLSTM, Encoder, Transformer
+from heedful.models.encoders import (
+    CNN,
+    Average,
+    Bidirectional,
+    BiGRU,
+    BiLSTM,
+    Encoder,
+    NoEncoder,
+    Transformer,
+)
 from heedful.models.link import Link
 from heedful.models.network import Differentiable
 from heedful.records import Batch, Tokens
@@ -40,6 +50,8 @@ LAYERS: dict[type[Encoder], Callable[[Rule, str, Any, Tensor, Tensor], Layer]] =
     CNN: cnn,
     Average: average,
     Transformer: transformer,
+    BiGRU: bigru,
+    NoEncoder: no_encoder,
 }
 
 
@@ -179,7 +191,7 @@ def _summary(
     rule: Rule, encoder: Encoder | None, h: Tensor, query: Tensor, present: Tensor, R: Tensor
 ) -> Tensor:
     """From the query vector to the states it was made of: (batch, hidden) -> (batch, length, hidden)."""
-    if isinstance(encoder, BiLSTM):  # the last forward state and the first backward state, unchanged
+    if isinstance(encoder, Bidirectional):  # the last forward state and the first backward state, unchanged
         R_h = torch.zeros_like(h)
         half = h.shape[-1] // 2
         R_h[torch.arange(len(h), device=h.device), present.sum(1) - 1, :half] = R[:, :half]

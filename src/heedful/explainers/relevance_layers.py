@@ -14,7 +14,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from heedful.explainers.relevance_rules import Back, Layer, Rule, linear, linear_words
-from heedful.models.encoders import CNN, Average, Block, Transformer, positions
+from heedful.models.encoders import CNN, Average, Block, NoEncoder, Transformer, positions
+
+
+def no_encoder(rule: Rule, name: str, encoder: NoEncoder, x: Tensor, present: Tensor) -> Layer:
+    rule.keep(name, torch.zeros_like(x))
+    return x, lambda R: R.sum(-1)
 
 
 def average(rule: Rule, name: str, encoder: Average, x: Tensor, present: Tensor) -> Layer:

@@ -11,14 +11,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from heedful.explainers.attention_weights import Row, layer_number
+from heedful.explainers.attention_weights import Row, layer_number, token_scores
 from heedful.explainers.explainer import Explainer, Scores
 from heedful.explainers.self_attention import (
     mean_row,
     present_places,
     row_name,
     rows_of,
-    token_scores,
 )
 from heedful.models.network import SelfAttends
 from heedful.records import Batch

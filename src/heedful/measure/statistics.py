@@ -7,6 +7,7 @@ mean: benchmarks/coverage_of_means.py.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 
 Floats = NDArray[np.float64]
 
@@ -314,6 +316,38 @@ def _z(level: float, power: float) -> float:
     from scipy import stats  # late: it takes a second to load
 
     return float(stats.norm.ppf((1 + level) / 2) + stats.norm.ppf(power))
+
+
+def proportion(count: int, n: int, *, level: float = 0.95) -> Interval:
+    """count of n, with the interval of Wilson 1927, which stays inside [0, 1] and is not empty at 0 or n."""
+    if n == 0:
+        return Interval(float("nan"), float("nan"), float("nan"))
+    z2 = float(ndtri((1 + level) / 2)) ** 2
+    middle = (count + z2 / 2) / (n + z2)
+    half = math.sqrt(z2 * (count * (n - count) / n + z2 / 4)) / (n + z2)
+    return Interval(count / n, max(0.0, middle - half), min(1.0, middle + half))
+
+
+def mcnemar(only_first: int, only_second: int) -> float:
+    """Two-sided exact p-value of McNemar 1947: of the texts in which only one of two things happened, is it the
+    first as often as the second? nan without such texts."""
+    from scipy import stats  # late: it takes a second to load
+
+    n = only_first + only_second
+    return float(stats.binomtest(only_first, n).pvalue) if n else float("nan")
+
+
+def effect_size(first: ArrayLike, second: ArrayLike) -> float:
+    """Matched-pairs rank-biserial correlation (Kerby 2014): the share of the rank sum of |first - second| in which
+    first is greater, minus the share in which it is smaller. -1 to 1; nan where no pair differs."""
+    difference = _flat(first) - _flat(second)
+    difference = difference[~np.isnan(difference) & (difference != 0)]
+    if not difference.size:
+        return float("nan")
+    from scipy import stats  # late: it takes a second to load
+
+    ranks = stats.rankdata(np.abs(difference))
+    return float((ranks * np.sign(difference)).sum() / ranks.sum())
 
 
 def false_discovery(p: ArrayLike) -> Floats:

@@ -11,6 +11,7 @@ import torch
 
 from heedful.config import ModelConfig
 from heedful.models.classifier import AttentiveClassifier
+from heedful.models.hierarchical import HierarchicalClassifier
 from heedful.models.network import Output
 from heedful.registry import ATTENTIONS, ENCODERS
 
@@ -22,7 +23,8 @@ def build(
     encoder, attention = ENCODERS.find(config.encoder), ATTENTIONS.find(config.attention)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return AttentiveClassifier(
+        kind = HierarchicalClassifier if config.hierarchical else AttentiveClassifier
+        return kind(
             n_words=n_words,
             dim=config.embedding_dim,
             hidden=config.hidden_dim,

@@ -31,13 +31,17 @@ class Attention(nn.Module):
 
 
 class Additive(Attention):
-    """phi = v . tanh(W1 h + W2 Q + b), hidden / 2 units (Bahdanau et al. 2014)."""
+    """phi = v . tanh(W1 h + W2 Q + b), hidden / 2 units (Bahdanau et al. 2014).
 
-    def __init__(self, hidden: int, has_query: bool) -> None:
+    With attention_dim 100 and no query it is the attention of Yang et al. 2016, whose context vector is v.
+    """
+
+    def __init__(self, hidden: int, has_query: bool, attention_dim: int | None = None) -> None:
         super().__init__()
-        self.W1 = nn.Linear(hidden, hidden // 2)
-        self.W2 = nn.Linear(hidden, hidden // 2, bias=False) if has_query else None
-        self.v = nn.Linear(hidden // 2, 1, bias=False)
+        units = attention_dim or hidden // 2
+        self.W1 = nn.Linear(hidden, units)
+        self.W2 = nn.Linear(hidden, units, bias=False) if has_query else None
+        self.v = nn.Linear(units, 1, bias=False)
 
     def phi(self, h: Tensor, query: Tensor | None) -> Tensor:
         inner: Tensor = self.W1(h)  # (batch, length, hidden / 2)

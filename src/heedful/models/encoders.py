@@ -14,6 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from heedful.errors import Mistake
+
 
 class Encoder(nn.Module):
     """The interface of all encoders."""
@@ -57,17 +59,21 @@ def reversal(present: Tensor) -> Tensor:
     return (turned + length * torch.arange(batch, device=present.device).unsqueeze(1)).flatten()
 
 
-class BiLSTM(Encoder):
-    """h_t = [forward LSTM; backward LSTM], hidden / 2 units each (128 per direction in the paper).
+class Bidirectional(Encoder):
+    """h_t = [forward states; backward states], hidden / 2 units each.
 
-    Two one-directional LSTMs on padded batches, the second reading each text turned around within its own
-    length: equal to a packed bidirectional LSTM, and free of the slow packed path.
+    Two one-directional layers on padded batches, the second reading each text turned around within its own
+    length: equal to a packed bidirectional layer, and free of the slow packed path.
     """
+
+    cell: type[nn.LSTM] | type[nn.GRU]
+    forwards: nn.LSTM | nn.GRU
+    backwards: nn.LSTM | nn.GRU
 
     def __init__(self, dim: int, hidden: int) -> None:
         super().__init__()
-        self.forwards = nn.LSTM(dim, hidden // 2, batch_first=True)
-        self.backwards = nn.LSTM(dim, hidden // 2, batch_first=True)
+        self.forwards = self.cell(dim, hidden // 2, batch_first=True)
+        self.backwards = self.cell(dim, hidden // 2, batch_first=True)
 
     def forward(self, x: Tensor, present: Tensor) -> Tensor:
         index = reversal(present)  # (batch * length,)
@@ -83,13 +89,33 @@ class BiLSTM(Encoder):
         return torch.cat([at_last, backwards[:, 0]], dim=-1)
 
 
+class BiLSTM(Bidirectional):
+    """128 units per direction in Jain & Wallace 2019."""
+
+    cell = nn.LSTM
+    forwards: nn.LSTM
+    backwards: nn.LSTM
+
+
+class BiGRU(Bidirectional):
+    """50 units per direction in Serrano & Smith 2019."""
+
+    cell = nn.GRU
+    forwards: nn.GRU
+    backwards: nn.GRU
+
+
 class CNN(Encoder):
-    """h_t = ReLU of convolutions of widths 1, 3, 5, 7 around t, hidden / 4 filters each (64 in the paper)."""
+    """h_t = ReLU of convolutions of some widths around t, as many filters each: widths 1, 3, 5, 7 and 64 filters in
+    Jain & Wallace 2019, widths 3 and 5 and 50 filters in Serrano & Smith 2019."""
 
-    widths = (1, 3, 5, 7)
-
-    def __init__(self, dim: int, hidden: int) -> None:
+    def __init__(self, dim: int, hidden: int, widths: tuple[int, ...] = (1, 3, 5, 7)) -> None:
         super().__init__()
+        if hidden % len(widths) or any(width % 2 == 0 for width in widths):
+            raise Mistake(
+                f"widths {widths}: they must be odd, and their number must divide hidden_dim {hidden}."
+            )
+        self.widths = widths
         self.convolutions = nn.ModuleList(
             nn.Conv1d(dim, hidden // len(self.widths), width, padding=width // 2) for width in self.widths
         )
@@ -110,6 +136,20 @@ class Average(Encoder):
 
     def forward(self, x: Tensor, present: Tensor) -> Tensor:
         return self.activation(self.linear(x))
+
+
+class NoEncoder(Encoder):
+    """h_t = x_t: attention reads the embeddings themselves (the "no encoder" models of Serrano & Smith 2019)."""
+
+    def __init__(self, dim: int, hidden: int) -> None:
+        super().__init__()
+        if dim != hidden:
+            raise Mistake(
+                f"without an encoder states are embeddings: hidden_dim must be {dim}, not {hidden}."
+            )
+
+    def forward(self, x: Tensor, present: Tensor) -> Tensor:
+        return x
 
 
 class Transformer(Encoder):

@@ -147,7 +147,7 @@ def make_optimiser(model: AttentiveClassifier, config: TrainingConfig) -> torch.
     Unfused Adam makes a dozen passes over the embedding table, which costs more than the gradient itself.
     """
     model.embedding.weight.requires_grad_(config.train_embeddings)
-    attention = list(model.attention.parameters())
+    attention = [p for name, p in model.named_parameters() if name.partition(".")[0].endswith("attention")]
     held = {id(parameter) for parameter in attention}
     rest = [p for p in model.parameters() if p.requires_grad and id(p) not in held]
     groups = [{"params": rest, "weight_decay": config.weight_decay}]

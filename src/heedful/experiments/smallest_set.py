@@ -1,0 +1,118 @@
+"""The fewest items whose removal flips the decision: what every ranking is held against.
+
+Linear readout (`exact_smallest`). Let f_c(R) = sum_{t not in R} alpha_t s_t^c / A + b_c with A = sum_{t not in R}
+alpha_t > 0 be the logit of label c without the items R, and i the decision. For another label j let
+
+    c_t = alpha_t (s_t^i - s_t^j + b_i - b_j).
+
+Multiplied by A > 0, f_j(R) > f_i(R) says sum_{t not in R} c_t < 0. Among all R of k items that sum is least when R
+holds the k largest c_t, so some set of k items lets j overtake i exactly when the k largest do. The decision flips
+when some j overtakes, so the smallest set is the smallest over j: one sort for each label. A > 0 need not be asked
+for: a sum below zero has a term that is not zero, so a weight is left. No set flips when no c_t is below zero, for
+any j.
+
+Other readouts (`bounds`). The smallest set of tanh layers, or of a whole transformer, is not a sort. From above it
+is bounded by the best set that was found: by any ranking, and where states are pooled by a greedy search (always the
+item whose removal is worst for the decision). From below by the effects of single items: 1 if one of them flips the
+decision, else 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from heedful.experiments.erase import flipped
+from heedful.experiments.experiment import Floats
+from heedful.experiments.observe import Observed, without
+from heedful.experiments.pooled import PooledStates
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Smallest:
+    """How many items the smallest flipping set has: between low and high, which are equal where it is exact.
+
+    high is nan where no set was found, low is nan where it is proved that there is none.
+    """
+
+    low: Floats  # (B,)
+    high: Floats  # (B,)
+
+
+def smallest_sets(seen: Observed, decided: Tensor, found: Floats) -> Smallest:
+    """`found` (B,): the fewest items with which any ranking flipped the decision, nan for none."""
+    if isinstance(seen, PooledStates) and seen.decoder.theta is not None:
+        exact = exact_smallest(logits_of_items(seen), seen.alpha, decided)
+        return Smallest(exact, exact)
+    return bounds(seen, decided, found)
+
+
+def logits_of_items(seen: PooledStates) -> Tensor:
+    """f_c if the model attended to item t alone, s_t^c + b_c: (B, T, labels)."""
+    z = seen.decoder.readout(seen.projected, seen.query, seen.candidates)  # (B, T, outputs)
+    labels = range(seen.y.shape[-1])
+    target = torch.zeros(z.shape[:-1], dtype=torch.long)
+    return torch.stack([seen.link.score(z, target + c) for c in labels], -1)
+
+
+def exact_smallest(f: Tensor, alpha: Tensor, decided: Tensor) -> Floats:
+    """f (B, T, labels), alpha (B, T), zero for padding -> (B,), nan where no set flips the decision."""
+    own = f.gather(2, decided.view(-1, 1, 1).expand(*f.shape[:2], 1))  # (B, T, 1)
+    c = alpha.unsqueeze(-1) * (own - f)  # (B, T, labels); 0 for the decided label and for padding
+    c = c.sort(dim=1).values  # rising: the largest, which go first, are last
+    left = c.cumsum(1).flip(1)  # (B, T, labels): [:, k] with the k largest gone
+    enough = (left < 0).any(-1)  # (B, T): some label overtakes without the k largest
+    enough[:, :1] = False  # nothing is gone yet: the decision stands, whatever rounding says of a tie
+    k = enough.to(torch.uint8).argmax(1).double()  # the first
+    return torch.where(enough.any(1), k, torch.nan).numpy()
+
+
+@torch.no_grad()
+def bounds(seen: Observed, decided: Tensor, found: Floats) -> Smallest:
+    """Of any readout; a text of one item has no smaller part to be judged by."""
+    several = seen.n_words > 1
+    low = np.where(several, np.where(one_item_flips(seen, decided), 1.0, 2.0), np.nan)
+    high = found
+    if isinstance(seen, PooledStates):
+        high = np.fmin(found, greedy(seen, decided, found))
+    return Smallest(low, high)
+
+
+def one_item_flips(seen: Observed, decided: Tensor) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Whether there is an item whose removal alone flips the decision: (B,)."""
+    B, T = seen.alpha.shape
+    rest, some = without(
+        seen.alpha.unsqueeze(1).expand(B, T, T), torch.eye(T, dtype=torch.bool).expand(B, T, T)
+    )
+    flips = flipped(seen.decode(rest), decided) & some  # (B, T)
+    return flips.any(1).numpy()
+
+
+def greedy(seen: PooledStates, decided: Tensor, found: Floats) -> Floats:
+    """The item after whose removal the decided label is least ahead goes next, until the decision flips: (B,).
+
+    It stops where a ranking has done as well (`found`): only a smaller set is of interest. nan: none was found.
+    """
+    B, T = seen.alpha.shape
+    weighted = seen.alpha.unsqueeze(-1) * seen.projected  # (B, T, features)
+    gone = ~seen.real
+    answer = np.full(B, np.nan)
+    limit = np.where(np.isnan(found), seen.n_words, found)
+    for k in range(1, T):
+        open_ = np.isnan(answer) & (k < limit)
+        if not open_.any():
+            break
+        sums = (weighted * ~gone.unsqueeze(-1)).sum(1, keepdim=True) - weighted  # (B, T, features)
+        left = ((seen.alpha * ~gone).sum(1, keepdim=True) - seen.alpha).unsqueeze(-1)  # (B, T, 1)
+        possible = ~gone & (left.squeeze(-1) > 1e-12)  # below, a difference of sums is rounding
+        p = seen.readout(sums / torch.where(possible.unsqueeze(-1), left, 1.0))  # (B, T, labels)
+        own = p.gather(2, decided.view(-1, 1, 1).expand(B, T, 1))
+        other = p.scatter(2, decided.view(-1, 1, 1).expand(B, T, 1), -1.0).amax(-1)
+        ahead = (own.squeeze(-1) - other).masked_fill(~possible, torch.inf)  # (B, T)
+        best, item = ahead.min(1)
+        answer = np.where(open_ & (best < 0).numpy(), k, answer)
+        gone = gone.scatter(1, item.unsqueeze(1), True)
+    return answer

@@ -1,0 +1,130 @@
+"""Hierarchical attention: words make sentences, sentences make the text (Yang et al. 2016; Serrano & Smith 2019).
+
+    words of a sentence  -> encoder -> attention -> one vector for each sentence
+    sentences of a text  -> encoder -> attention -> decode, as in the flat classifier
+
+The weight of a word is that of its sentence times its own within it, so words' weights sum to 1 over the text, and
+to the sentence's weight over a sentence. The same holds when attention is edited: new weights of words say both.
+A sentence that is given no weight is still read by the sentences beside it, under its own words' weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from heedful.errors import Mistake
+from heedful.models.attention import Attention
+from heedful.models.classifier import AttentiveClassifier, AttentiveOutput
+from heedful.models.encoders import Encoder
+from heedful.models.network import Edit
+from heedful.models.sentences import Sentences, find_sentences
+from heedful.records import Batch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HierarchicalOutput(AttentiveOutput):
+    """`h` are the states of the sentences, (batch, sentences, hidden); `alpha` the weights of the words in the text."""
+
+    alpha_sentences: Tensor  # (batch, sentences)
+    sentences: Sentences
+
+
+class HierarchicalClassifier(AttentiveClassifier):
+    """`encoder` and `attention` read words, `sentence_encoder` and `sentence_attention` what they made of them."""
+
+    can: ClassVar[frozenset[str]] = frozenset({"predicts", "differentiable", "attends", "edits_attention"})
+    levels: ClassVar[tuple[str, ...]] = ("sentence", "word")  # the first is meant where none is named
+
+    def __init__(
+        self,
+        n_words: int,
+        dim: int,
+        hidden: int,
+        n_labels: int,
+        encoder: Callable[[int, int], Encoder],
+        attention: Callable[[int, bool], Attention],
+        has_query: bool = False,
+    ) -> None:
+        if has_query:
+            raise Mistake("a hierarchical model reads one text, and this task has a question or hypothesis.")
+        super().__init__(n_words, dim, hidden, n_labels, encoder, attention)
+        self.sentence_encoder = encoder(hidden, hidden)
+        self.sentence_attention = attention(hidden, False)
+
+    def forward(
+        self,
+        batch: Batch,
+        *,
+        x: Tensor | None = None,
+        x_query: Tensor | None = None,
+        alpha: Tensor | None = None,
+        edit: Edit | None = None,
+    ) -> HierarchicalOutput:
+        """`alpha` (batch, length): other weights of the words, for both levels; `edit` changes the model's own."""
+        sentences = find_sentences(batch.passage)
+        x = self.embed(batch.passage) if x is None else x
+        flat = x.flatten(0, 1)  # (batch * length, dim)
+        states = [
+            self.encoder(flat[group.at], group.present) for group in sentences.groups
+        ]  # (s, words, hidden)
+        weights = [
+            self.attention(h, group.present, None) for h, group in zip(states, sentences.groups, strict=True)
+        ]  # (s, words)
+        own = scatter_words(weights, sentences)  # (batch, length): of each word in its sentence
+        h = self.encode_sentences(states, weights, sentences)  # (batch, sentences, hidden)
+        of_sentences = self.sentence_attention(h, sentences.mask, None)  # (batch, sentences)
+        given = alpha
+        alpha = own * sentences.spread(of_sentences) if alpha is None else alpha
+        if edit is not None:
+            given = edit(0, alpha[:, None, None])[:, 0, 0]  # one layer, one head, one place that attends
+        if given is not None:
+            alpha, of_sentences = given, sentences.sums(given)
+            total = sentences.spread(of_sentences)  # (batch, length)
+            within = torch.where(total > 0, given / torch.where(total > 0, total, 1.0), own)
+            weights = [within.flatten()[group.at] * group.present for group in sentences.groups]
+            h = self.encode_sentences(states, weights, sentences)
+        logits = self.decode(h, of_sentences)
+        return HierarchicalOutput(
+            logits, self.link, x, h, alpha, alpha_sentences=of_sentences, sentences=sentences
+        )
+
+    def __call__(
+        self,
+        batch: Batch,
+        *,
+        x: Tensor | None = None,
+        x_query: Tensor | None = None,
+        alpha: Tensor | None = None,
+        edit: Edit | None = None,
+    ) -> HierarchicalOutput:
+        output = super().__call__(batch, x=x, x_query=x_query, alpha=alpha, edit=edit)
+        assert isinstance(output, HierarchicalOutput)
+        return output
+
+    def encode_sentences(self, states: list[Tensor], weights: list[Tensor], sentences: Sentences) -> Tensor:
+        """States of the sentences, from their words' states and weights: (batch, sentences, hidden)."""
+        batch, most = sentences.mask.shape
+        made = self.embedding.weight.new_zeros(batch * most, self.decoder.first.in_features)
+        if states:
+            vectors = torch.cat(
+                [(w.unsqueeze(1) @ h).squeeze(1) for w, h in zip(weights, states, strict=True)]
+            )
+            order = torch.cat([group.sentence for group in sentences.groups])  # (all sentences,)
+            made = made.index_copy(0, sentences.place[order], vectors)
+        h: Tensor = self.sentence_encoder(made.view(batch, most, -1), sentences.mask)
+        return h
+
+
+def scatter_words(values: list[Tensor], sentences: Sentences) -> Tensor:
+    """Values of the words of grouped sentences, back in their texts: (batch, length), 0 elsewhere."""
+    shape = sentences.word.shape
+    if not values:
+        return torch.zeros(shape, device=sentences.word.device)
+    at = torch.cat([group.at[group.present] for group in sentences.groups])  # (words,)
+    found = torch.cat([v[group.present] for v, group in zip(values, sentences.groups, strict=True)])
+    return found.new_zeros(shape.numel()).index_copy(0, at, found).view(shape)
