@@ -78,6 +78,17 @@ def test_the_parts_of_a_logit_are_the_logit(family: str) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+def test_in_float32_the_parts_are_the_logit_to_rounding(family: str) -> None:
+    made = transformer_zoo.model(family)
+    network, batch = transformer_zoo.network(made), transformer_zoo.batch(made)
+    scores = EXPLAINERS["lrp"].run(network, batch, TARGET)
+    assert scores.special is not None
+    summed = scores.passage.sum(1) + scores.special + sum(scores.rest.values())
+    with torch.no_grad():
+        torch.testing.assert_close(summed, network(batch).score(TARGET), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
 def test_a_text_alone_and_among_others(family: str) -> None:
     made = model(family)
     network, batch = transformer_zoo.network(made), transformer_zoo.batch(made)
