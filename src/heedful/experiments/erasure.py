@@ -103,6 +103,6 @@ ERASURE = Experiment(
     draw=erasure_figures,
     judge=erasure_verdict,
     examples=erasure_reasons,
-    beside=erasure_compare,
+    tabulate=erasure_compare,
     forwards=(2, 0),
 )

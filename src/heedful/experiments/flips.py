@@ -107,6 +107,6 @@ FLIPS = Experiment(
     draw=flips_figures,
     judge=flips_verdict,
     examples=flips_reasons,
-    beside=flips_compare,
+    tabulate=flips_compare,
     forwards=(2, 0),
 )
