@@ -53,7 +53,7 @@ def encode(w: Weights, name: str, x: Tensor) -> Tensor:
     if f"{name}.forwards.weight_ih_l0" in w:
         return torch.cat([gru(w, f"{name}.forwards", x), gru(w, f"{name}.backwards", x.flip(0)).flip(0)], -1)
     if f"{name}.convolutions.0.weight" in w:
-        parts = []
+        parts: list[Tensor] = []
         for i in itertools.count():
             if f"{name}.convolutions.{i}.weight" not in w:
                 return torch.cat(parts, -1).relu()
@@ -209,7 +209,7 @@ def main() -> None:
 
 def stored_numbers(results: Path, n: int) -> dict[str, np.ndarray]:
     """The columns under the names above, by place."""
-    numbers = {}
+    numbers: dict[str, np.ndarray] = {}
 
     def column(table: Any, of: str) -> np.ndarray:
         values: np.ndarray = table.set_index("example")[of].reindex(range(n)).to_numpy(dtype=float)
