@@ -17,10 +17,14 @@ from zoo import batch, network
 
 CITATIONS = {
     "attention": "the model's own weights",
+    "rollout": "Abnar & Zuidema 2020, eq. 1",
+    "attention_flow": "Abnar & Zuidema 2020, section 3",
+    "attention_x_norm": "Kobayashi et al. 2020, section 3",
+    "value_zeroing": "Mohebbi et al. 2023",
     "gradient": "Bastings & Filippova 2020, eq. 2; Li et al. 2016a",
     "gradient_x_input": "eq. 3; Denil et al. 2015",
     "integrated_gradients": "eq. 4; Sundararajan et al. 2017",
-    "lrp": "Bach et al. 2015; Arras et al. 2017",
+    "lrp": "Bach et al. 2015; Arras et al. 2017; Ali et al. 2022 (lrp.md)",
     "occlusion": "eq. 5; Zeiler & Fergus 2014; Li et al. 2016b",
     "omission": "Kádár et al. 2017; leave-one-out of Jain & Wallace 2019",
     "mask": "the word replaced",
@@ -43,14 +47,36 @@ the input would change the output. *Saliency* says how much the word that is the
 explained; with two labels there is one logit z, and f_1 = z, f_0 = -z. Questions and hypotheses are explained,
 too (`parts`: passage, query or both), except by attention, which is over the passage.
 
-| method | kind | signed | cost for n words | absent means | checked on every call | input shift | source |
-|---|---|---|---|---|---|---|---|"""
+| method | kind | signed | needs | cost for n words | absent means | checked on every call | input shift | source |
+|---|---|---|---|---|---|---|---|---|"""
 
 TAIL = """
 *Input shift* (Kindermans et al. 2019): the inputs of a model are moved by a constant which the first layer's bias
 takes back, so the model computes the same function of the words. A method whose scores change depends on where
 zero happens to be. Measured here as the largest change of a score on two random texts, on a BiLSTM and on an
-average encoder, relative to the largest score; `yes` means unchanged on both.
+average encoder, relative to the largest score; `yes` means unchanged on both, `-` that the method has no use for
+models of one layer.
+
+*Needs* are what a model must be able to do, by the names of `models/network.py`; a model that lacks one is refused by
+name, and says what it can.
+
+## Attention in several layers and heads
+
+`attention`, `rollout`, `attention_flow`, `attention_x_norm` and `value_zeroing` see a token from one row (`row`: the
+first, the last, or the mean over all; not given: where the model's classifier reads) of one `layer` (the last), over
+some `heads` (all). What falls to special tokens is no word's, and is told apart (`Scores.special`).
+
+- `rollout`: A'_l ... A'_1 with A' = (A + I) / 2, the heads averaged. Sums to 1 over all tokens.
+- `attention_flow`: the maximum flow from each token through pipes that hold A'. Each is a number of its own, and they
+  do not sum to 1. One maximum flow (SciPy, whole numbers: capacities are rounded to 2^-29) for each of n tokens, over
+  n^2 pipes a layer, so texts with more than `max_tokens` (128) tokens are refused.
+- `attention_x_norm`: ||sum_h α^h_ij f^h(x_j)||, f^h(x) = (x W_V + b_V) W_O of head h. f^h(x_j) is asked for, not taken
+  from model code: with the weights of head h set to the identity and all others to 0, the attention's output at place
+  j is f^h(x_j) + b_O. A layer that puts anything between attention and output projection is refused.
+- `value_zeroing`: the cosine distance between a token's state after the layer and what it is when the value of token j
+  is zero, rows normalised to sum 1. A value of zero is a column of weights that is zero and not normalised again; the
+  tests set values to zero inside BERT, Llama and OPT and find the same. Where a model gives its last state only after a
+  final norm (Llama, ModernBERT), that norm is part of the last layer.
 
 ## The variants of Jain & Wallace
 
@@ -71,6 +97,8 @@ method that takes it, and one that none takes is a mistake.
 
 
 def shift(name: str) -> str:
+    if name not in contract.METHODS:
+        return "-"
     worst = 0.0
     encoders: tuple[EncoderName, ...] = ("bilstm", "average")
     for encoder in encoders:
@@ -86,7 +114,8 @@ def main() -> None:
     for name, explainer in EXPLAINERS.items():
         axiom = explainer.axiom.name if explainer.axiom else "-"
         cells = (
-            *(f"`{name}`", explainer.kind, "yes" if explainer.signed else "no", explainer.cost),
+            *(f"`{name}`", explainer.kind, "yes" if explainer.signed else "no"),
+            *(", ".join(sorted(explainer.needs)), explainer.cost),
             *(explainer.removal or "-", axiom, shift(name), CITATIONS[name]),
         )
         print("| " + " | ".join(cells) + " |")

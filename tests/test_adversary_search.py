@@ -6,14 +6,25 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from torch import Tensor
 
 import zoo
-from adversaries import LENGTHS, observed, of_model, starts_for
+from adversaries import LENGTHS, observed, of_model, starts_for, strong
+from heedful.experiments import to_table
+from heedful.experiments.adversarial import ADVERSARIAL, AdversarialConfig
 from heedful.experiments.adversary_adam import adam_adversaries, farthest_feasible, initial
-from heedful.experiments.adversary_search import ceiling, search_adversary, upper_bound
+from heedful.experiments.adversary_exchange import exchange_words
+from heedful.experiments.adversary_search import (
+    ceiling,
+    drawn_in,
+    pairs,
+    search_adversary,
+    starts,
+    upper_bound,
+)
 from heedful.experiments.observe import tvd
 from heedful.experiments.pooled import PooledStates
 from heedful.measure.distance import jsd
@@ -145,6 +156,59 @@ def test_no_random_feasible_distribution_is_beyond_the_bound(seed: int) -> None:
         assert (
             jsd(tried, np.broadcast_to(part.alpha.numpy(), tried.shape)).max(initial=0.0) <= bound[row] + 1e-9
         )
+
+
+@pytest.mark.parametrize("task", ["several", "qa", "nli"])
+@pytest.mark.parametrize("seed", range(3))
+def test_search_is_never_below_any_of_its_starts(task: zoo.TaskName, seed: int) -> None:
+    seen = observed(task, seed=seed)
+    dense = adam_adversaries(seen, starts_for(seen), 0.03, steps=30, rate=0.1, penalty=500)
+    found = search_adversary(seen, 0.03, dense, programs=0)
+    with torch.no_grad():
+        begun = torch.cat([starts(seen, 0.03), pairs(seen, 0.03), dense], dim=1)
+    for i in range(begun.shape[1]):
+        one = farthest_feasible(seen, begun[:, i : i + 1], 0.03, found.bound)
+        assert (found.jsd >= one.jsd - 1e-12).all()
+
+
+@pytest.mark.parametrize("task", ["several", "qa", "nli"])
+def test_exchanges_stay_feasible_and_never_lose(task: zoo.TaskName) -> None:
+    seen = observed(task)
+    rng = np.random.default_rng(0)
+    p = torch.zeros(len(LENGTHS), 6, seen.alpha.shape[1], dtype=torch.float64)
+    for row, n in enumerate(seen.n_words):
+        p[row, :, :n] = torch.from_numpy(rng.dirichlet(np.full(n, 0.3), 6))
+    with torch.no_grad():
+        begun = drawn_in(seen, p, 0.03)
+    moved = exchange_words(seen, begun, 0.03, 15)
+    assert (tvd(seen.decode(moved), seen.y.unsqueeze(1)) <= 0.03).all()
+    assert moved.sum(2).numpy() == pytest.approx(np.ones(moved.shape[:2]))
+    assert (moved >= 0).all()
+    assert (moved.transpose(1, 2)[~seen.real] == 0).all()
+    own = np.broadcast_to(seen.alpha.unsqueeze(1).numpy(), moved.shape)
+    before, after = jsd(begun.numpy(), own), jsd(moved.numpy(), own)
+    assert (after >= before - 1e-12).all()
+    assert after.mean() > before.mean() + 0.01
+
+
+@pytest.mark.parametrize("task", ["several", "qa"])
+def test_comparing_with_the_published_search_does_not_change_the_answer(task: zoo.TaskName) -> None:
+    def rows(**options: object) -> pa.Table:
+        config = AdversarialConfig.parse({"steps": 20, **options}, "test")
+        batches = [(np.arange(len(LENGTHS)), zoo.batch(LENGTHS, task))]
+        return to_table(ADVERSARIAL.run(strong(task), batches, config, np.random.default_rng(0)))
+
+    alone, compared = rows(), rows(compare=True)
+    for name in alone.column_names:
+        assert alone[name].equals(compared[name])
+
+
+def test_the_summary_counts_what_was_proved() -> None:
+    batches = [(np.arange(len(LENGTHS)), zoo.batch(LENGTHS, "several"))]
+    run = ADVERSARIAL.run(strong("several"), batches, AdversarialConfig(), np.random.default_rng(0))
+    table = to_table(run)
+    gap = table["bound"].to_numpy() - table["jsd"].to_numpy()
+    assert ADVERSARIAL.summarise(table)["overall"]["proved"] == pytest.approx((gap <= 0.01 + 1e-9).mean())
 
 
 def test_a_search_in_parts_is_the_same_search() -> None:

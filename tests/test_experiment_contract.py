@@ -23,6 +23,7 @@ LENGTHS = [5, 1, 11, 2, 8, 8]
 FAST: dict[str, list[dict[str, Any]]] = {
     "correlation": [{}],
     "permutation": [{"permutations": 10}],
+    "heads": [{}],
     "adversarial": [{}, {"method": "adam", "steps": 30}, {"compare": True, "refine": True, "steps": 30}],
     "erasure": [{}, {"drawn": "not_first"}],
     "flips": [{}],
@@ -125,6 +126,7 @@ def test_a_float32_model_gives_nearly_the_same_rows(name: str) -> None:
         "correlation": "tau",
         "permutation": "median",
         "adversarial": "jsd",
+        "heads": "tvd",
         "erasure": "delta_js",
         "flips": "delta_js",
         "importance_sets": "smallest_high",

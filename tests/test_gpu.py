@@ -19,6 +19,7 @@ from heedful.experiments import find, to_table
 from heedful.explainers import EXPLAINERS
 from heedful.models import build
 from heedful.models.training import TrainingState, fit, predict
+from test_explainer_contract import METHODS
 from test_training import encoded
 
 CONFIG = TrainingConfig(epochs=2, batch_size=16, learning_rate=0.01)
@@ -60,7 +61,7 @@ def test_training_there_is_training_here(n_labels: int, has_query: bool, stop: b
             torch.testing.assert_close(tensor, other[name], atol=1e-4, rtol=1e-3, msg=name)
 
 
-@pytest.mark.parametrize("name", sorted(set(EXPLAINERS) - {"shap"}))  # it asks as lime does, more slowly
+@pytest.mark.parametrize("name", sorted(set(METHODS) - {"shap"}))  # it asks as lime does, more slowly
 @pytest.mark.parametrize(("encoder", "task"), EACH)
 def test_explainers(name: str, encoder: EncoderName, task: zoo.TaskName) -> None:
     texts = zoo.batch([5, 1, 9, 2], task)

@@ -10,21 +10,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 import heedful
 from heedful.api import run_experiments, write_report
 from heedful.cli import app
 from heedful.config import DataOptions
+from heedful.data.labels import match_labels
 from heedful.data.planted import generate
 from heedful.engine.model_sources import RUN_FOLDERS, MemorySource, RunSource, find_source
-from heedful.engine.other_data import match_labels, read_as
+from heedful.engine.other_data import read_as
 from heedful.engine.plan import ask, plan_for_run
 from heedful.engine.progress import Progress
 from heedful.errors import Mistake
 from heedful.registry import MODEL_FAMILIES
 from heedful.store.run import Run
 from heedful.store.texts import read_texts
+from heedful.web.app import create_app
+from heedful.web.library import Library
 
 QUIET = Progress(quiet=True)
 SMALL: dict[str, Any] = {
@@ -203,15 +207,12 @@ def test_labels_are_matched_by_name(run: Run, tmp_path: Path) -> None:
 
 def test_labels_that_do_not_match_are_refused_with_both_lists(run: Run, tmp_path: Path) -> None:
     file = reviews(tmp_path / "stars.csv", 20, positive="five", negative="one")
-    with pytest.raises(Mistake, match=r"stars\.csv \('five', 'one'\).*\('negative', 'positive'\)"):
+    with pytest.raises(Mistake, match=r"negative.*positive.*five.*one"):
         heedful.run("permutation", run, data=file, data_options=COLUMNS)
     assert trials(run) == []  # nothing was kept of it
-    source = find_source(run)
-    assert match_labels(("positive", "other"), {0}, source, "d") == {
-        0: 1
-    }  # a label that no text has is no matter
-    with pytest.raises(Mistake, match="are not those of"):
-        match_labels(("positive", "POSITIVE"), {0, 1}, source, "d")  # two of theirs cannot be one of ours
+    assert match_labels(run.labels, ["positive"]) == (1,)
+    with pytest.raises(Mistake, match="two of the data are one of the model's"):
+        match_labels(run.labels, ["positive", "POSITIVE"])
 
 
 def test_texts_without_labels(run: Run, tmp_path: Path) -> None:
@@ -327,3 +328,12 @@ def test_the_command_line(run: Run, tmp_path: Path) -> None:
         bad = CliRunner().invoke(app, ["run", "permutation", "--model", str(run.path), *wrong])
         assert isinstance(bad.exception, Mistake), bad.output
         assert said in str(bad.exception)
+
+
+def test_a_model_on_other_data_is_browsed_like_a_run(run: Run, tmp_path: Path) -> None:
+    file = reviews(tmp_path / "other.csv", 12, seed=7)
+    heedful.run("permutation", run, data=file, data_options=COLUMNS, permutations=2)
+    (trial,) = trials(run)
+    client = TestClient(create_app(Library(run.path.parent)), base_url="http://localhost")
+    for page in ("", "/permutation", "/examples/2"):
+        assert client.get(f"/runs/{trial.name}{page}").status_code == 200, page

@@ -9,8 +9,22 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from coverage_of_means import SHAPES, coverage, coverage_over_runs
 from heedful.measure import statistics
-from heedful.measure.statistics import between_seeds, bootstrap, false_discovery, paired, quantile, summarise
+from heedful.measure.statistics import (
+    FEW,
+    between_seeds,
+    bootstrap,
+    false_discovery,
+    mean_interval,
+    over_runs,
+    paired,
+    quantile,
+    significant,
+    smallest_detectable,
+    summarise,
+    texts_needed,
+)
 
 NAN = float("nan")
 
@@ -139,3 +153,86 @@ def test_wrong_input_is_shown() -> None:
         bootstrap([1.0, NAN])
     with pytest.raises(ValueError, match=r"given \(1,\) and \(2,\)"):
         paired([1.0], [1.0, 2.0], rng())
+
+
+def test_from_fifty_values_on_the_interval_is_the_bootstrap_bit_for_bit() -> None:
+    values = rng().beta(2, 5, size=FEW)
+    assert mean_interval(values) == bootstrap(values)
+    assert mean_interval(values[1:]) != bootstrap(values[1:])
+    result = summarise(values, resamples=300)
+    assert (result.low, result.high) == bootstrap(values, resamples=300)
+
+
+def test_of_few_symmetric_values_the_interval_is_students_t() -> None:
+    values = np.concatenate([x := rng().normal(size=9), -x])  # no skewness at all
+    theirs = stats.ttest_1samp(values, 0.0).confidence_interval(0.9)
+    assert mean_interval(values, level=0.9) == pytest.approx((theirs.low, theirs.high))
+    assert mean_interval([0.5, 0.5, 0.5]) == (0.5, 0.5)
+    assert np.isnan(mean_interval([0.5])).all()
+    low, high = mean_interval([0.0, 0.0, 0.0, 0.0, 1.0])
+    assert low <= 0.2 <= high
+    with pytest.raises(ValueError, match="undefined"):
+        mean_interval([0.5, NAN, 0.5])
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_interval_of_twenty_texts_covers_what_it_says(shape: str) -> None:
+    """93 to 97%, and three standard errors of the simulation; all sizes: benchmarks/coverage_of_means.py."""
+    draw, true = SHAPES[shape]
+    assert 0.93 - 0.009 <= coverage(draw, true, 20, 5000) <= 0.97 + 0.009
+
+
+def test_the_percentile_bootstrap_of_twenty_texts_covers_less() -> None:
+    generator = rng()
+    samples = generator.beta(0.5, 2, (2000, 20))
+    ends = np.array([bootstrap(sample, resamples=200) for sample in samples])
+    assert ((ends[:, 0] <= 0.2) & (ends[:, 1] >= 0.2)).mean() < 0.925
+
+
+def test_the_interval_over_runs_holds_both_uncertainties() -> None:
+    table = rng().normal(size=(5, 1)) + 0.1 * rng().normal(size=(5, 200))
+    found = over_runs(np.column_stack([table, [NAN, 1.0, 1.0, 1.0, 1.0]]))
+    assert (found.runs, found.texts, found.undefined) == (5, 200, 1)
+    assert found.mean == pytest.approx(table.mean())
+    by_runs = stats.ttest_1samp(table.mean(1), 0.0).confidence_interval()
+    assert found.high - found.low == pytest.approx(by_runs.high - by_runs.low, rel=0.2)
+    assert "5 training runs" in found.contains
+    alone = over_runs(table[:1])
+    assert alone.high - alone.low < 0.1 * (found.high - found.low)
+    assert "another seed could change more" in alone.contains
+    assert math.isnan(over_runs(np.full((2, 3), NAN)).mean)
+    with pytest.raises(ValueError, match=r"given \(3,\)"):
+        over_runs([1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("between", [0.5, 0.0])
+def test_the_interval_over_runs_covers_at_least_what_it_says(between: float) -> None:
+    assert coverage_over_runs(5, 100, between, 600) >= 0.93
+
+
+def test_a_paired_comparison_has_the_interval_of_its_differences() -> None:
+    first, second = rng().normal([[0.5], [0.0]], size=(2, 80))
+    result = paired(np.append(first, NAN), np.append(second, 0.0), rng())
+    assert (result.low, result.high) == mean_interval(first - second)
+    assert math.isnan(paired([1.0], [2.0], rng()).low)
+
+
+def test_significance_is_split_by_sign() -> None:
+    found = significant([0.5, -0.4, -0.2, 0.1, NAN], [0.01, 0.05, 0.03, 0.5, NAN])
+    assert (found.positive, found.negative) == (0.25, 0.5)
+    assert math.isnan(significant([NAN], [NAN]).positive)
+    with pytest.raises(ValueError, match="one shape"):
+        significant([1.0], [0.1, 0.2])
+
+
+@pytest.mark.parametrize("n", [20, 100, 1000])
+def test_the_smallest_detectable_effect_is_detected_with_its_power(n: int) -> None:
+    """Power of the t test by the noncentral t distribution."""
+    effect = smallest_detectable(2.0, n)
+    end, shift = stats.t.ppf(0.975, n - 1), effect / (2.0 / math.sqrt(n))
+    power = float(stats.nct.sf(end, n - 1, shift) + stats.nct.cdf(-end, n - 1, shift))
+    assert power == pytest.approx(0.8, abs=0.05 if n == 20 else 0.01)
+    assert abs(texts_needed(effect, 2.0) - n) <= 1
+    assert math.isnan(smallest_detectable(1.0, 1))
+    with pytest.raises(ValueError, match="effect of 0"):
+        texts_needed(0.0, 1.0)

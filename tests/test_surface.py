@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import heedful
+from heedful.api.lists import list_added
+from heedful.cli import app
+from heedful.registry import EXPERIMENTS
 
 HEAVY = {"torch", "spacy", "pandas", "sklearn", "transformers"}
 
@@ -44,9 +49,7 @@ def test_starting_needs_nothing_heavy(code: str) -> None:
 
 
 def test_the_public_names() -> None:
-    names = (
-        "Explanation Mistake adversary explain list_corpora list_experiments list_explainers load run train"
-    )
+    names = "Explanation Mistake adversary explain list_corpora list_experiments list_explainers load run train wrap"
     assert " ".join(sorted(heedful.__all__)) == names
     for name in heedful.__all__:
         assert getattr(heedful, name).__doc__
@@ -113,3 +116,16 @@ def test_doctor_tells_what_is_there() -> None:
 
 def test_version() -> None:
     assert heedful_command("--version").stdout.strip() == f"heedful {heedful.__version__}"
+
+
+def test_the_package_is_a_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "heedful", "--version"], capture_output=True, text=True)
+    assert done.stdout.strip() == f"heedful {heedful.__version__}"
+
+
+def test_doctor_lists_what_other_packages_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = EntryPoint("zebra", "zoo.zebra:ZEBRA", EXPERIMENTS.group)
+    monkeypatch.setattr(EXPERIMENTS, "found", {"zebra": point})
+    assert list_added() == [{"what": "experiment", "name": "zebra", "package": "zoo"}]
+    done = CliRunner().invoke(app, ["doctor"])
+    assert "Added by other packages: experiment zebra (of zoo)" in done.stdout

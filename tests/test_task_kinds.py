@@ -128,7 +128,7 @@ def test_it_learns_once_is_kept_and_damage_is_seen(tmp_path: Path) -> None:
     learnt = run.fitted("rarity", fit.key)["counts"]
     assert {word: int(n) for word, n in zip(run.words, learnt, strict=True) if n} == expected
     assert not carry_out(made, place, QUIET, "here", cores=1).done
-    path = run.fitted_path("rarity", fit.key)
+    path, before = run.fitted_path("rarity", fit.key), run.fitted("rarity", fit.key)
     whole = path.read_bytes()
     path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     found = plan_status(made, place)
@@ -136,7 +136,10 @@ def test_it_learns_once_is_kept_and_damage_is_seen(tmp_path: Path) -> None:
     assert str(path) in found[fit.key].note
     report = carry_out(made, place, QUIET, "here", cores=1)
     assert report.complete
-    assert path.read_bytes() == whole
+    after = run.fitted("rarity", fit.key)  # the header of the file has no order: its content counts
+    assert {name: array.tobytes() for name, array in after.items()} == {
+        name: array.tobytes() for name, array in before.items()
+    }
 
 
 def test_explain_uses_what_was_learnt(tmp_path: Path) -> None:

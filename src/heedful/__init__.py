@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         load,
         run,
         train,
+        wrap,
     )
     from heedful.errors import Mistake
     from heedful.explanation import Explanation
@@ -40,6 +41,7 @@ _PUBLIC = {
     "load": "heedful.api",
     "run": "heedful.api",
     "train": "heedful.api",
+    "wrap": "heedful.api",
 }
 
 __all__ = [
@@ -53,6 +55,7 @@ __all__ = [
     "load",
     "run",
     "train",
+    "wrap",
 ]
 
 

@@ -102,6 +102,7 @@ EXPERIMENTS: Registry[Experiment] = Registry(
         "erasure": "heedful.experiments.erasure:ERASURE",
         "flips": "heedful.experiments.flips:FLIPS",
         "importance_sets": "heedful.experiments.importance_sets:IMPORTANCE_SETS",
+        "heads": "heedful.experiments.heads:HEADS",
     },
 )
 
@@ -110,6 +111,10 @@ EXPLAINERS: Registry[Explainer] = Registry(
     "heedful.explainers",
     {
         "attention": "heedful.explainers.attention_weights:ATTENTION",
+        "rollout": "heedful.explainers.rollout:ROLLOUT",
+        "attention_flow": "heedful.explainers.rollout:ATTENTION_FLOW",
+        "attention_x_norm": "heedful.explainers.attention_x_norm:ATTENTION_X_NORM",
+        "value_zeroing": "heedful.explainers.value_zeroing:VALUE_ZEROING",
         "gradient": "heedful.explainers.gradient:GRADIENT",
         "gradient_x_input": "heedful.explainers.gradient:GRADIENT_X_INPUT",
         "integrated_gradients": "heedful.explainers.integrated_gradients:INTEGRATED_GRADIENTS",
@@ -161,7 +166,12 @@ OBJECTIVES: Registry[Objective] = Registry(
 # Where a model can come from: an object with `claims(what)` and `source(what)`, see engine/model_sources.py. The first
 # that claims a folder or an id reads it.
 MODEL_FAMILIES: Registry[ModelFamily] = Registry(
-    "kind of model", "heedful.models", {"run": "heedful.engine.model_sources:RUN_FOLDERS"}
+    "kind of model",
+    "heedful.models",
+    {
+        "run": "heedful.engine.model_sources:RUN_FOLDERS",
+        "huggingface": "heedful.engine.huggingface_sources:CHECKPOINTS",
+    },
 )
 
 REGISTRIES: tuple[Registry[Any], ...] = (

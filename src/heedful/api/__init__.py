@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from heedful.api.experiments import Answers, run, run_experiments
 from heedful.api.lists import list_corpora, list_experiments, list_explainers
-from heedful.api.models import configure, load, train, train_config
+from heedful.api.models import configure, load, train, train_config, wrap
 from heedful.api.pages import write_report
 from heedful.api.words import DEFAULT_METHODS, adversary, explain, read_texts, write
 
@@ -27,6 +27,7 @@ __all__ = [
     "run_experiments",
     "train",
     "train_config",
+    "wrap",
     "write",
     "write_report",
 ]

@@ -12,17 +12,49 @@ from heedful.errors import Mistake
 if TYPE_CHECKING:
     from heedful.config import RunConfig
     from heedful.engine.estimate import Estimate
-    from heedful.engine.model_sources import ModelSource
     from heedful.models.model import Model
     from heedful.store.run import Run
 
 
-def load(model: str | Path | Run | ModelSource) -> Model:
-    """A trained model from its run folder, or from whatever else `find_source` reads."""
-    from heedful.data.batching import CPU
+def load(model: Any, *, device: str = "cpu", **options: Any) -> Model:
+    """A trained model: a run folder, a folder or id of Hugging Face, a pipeline, or a source.
+
+    `options` are those of the kind of model; of Hugging Face: labels, query, long, problem_type, revision, dtype,
+    offline (see docs/huggingface.md).
+    """
+    import torch
+
     from heedful.engine.model_sources import find_source
 
-    return find_source(model).load(CPU)
+    if hasattr(model, "model") and hasattr(model, "tokenizer") and hasattr(model, "task"):
+        from heedful.models.huggingface import load_pipeline
+
+        return load_pipeline(model, **options)
+    return find_source(model, **options).load(torch.device(device))
+
+
+def wrap(model: Any, tokenizer: Any = None, **options: Any) -> Model:
+    """One's own model: a module with its tokenizer, or a function from a list of texts to probabilities.
+
+    `options`: labels, query, problem_type, name; of a module long, of a function mask and batch_size.
+    """
+    from torch import nn
+
+    if isinstance(model, nn.Module):
+        if tokenizer is None:
+            raise Mistake(
+                f"{type(model).__name__} reads token ids: give its tokenizer, too: wrap(module, tokenizer)."
+            )
+        from heedful.models.huggingface import wrap as wrap_module
+
+        return wrap_module(model, tokenizer, **options)
+    if tokenizer is not None:
+        raise Mistake("a function reads texts: it has no use for a tokenizer.")
+    if "labels" not in options:
+        raise Mistake("a function does not say what its labels are: give labels=[...].")
+    from heedful.models.black_box import wrap_predict
+
+    return wrap_predict(model, **options)
 
 
 def train(

@@ -55,14 +55,15 @@ def explain(
     from heedful.explainers.run import explain as run_explain
     from heedful.models.model import Model
 
-    names = [
-        EXPLAINERS.check(name) for name in (EXPLAINERS if methods == ["all"] else methods or DEFAULT_METHODS)
-    ]
     progress = progress or Progress(quiet=True)
+    loaded = model if isinstance(model, Model) else load(model)
+    asked = [methods] if isinstance(methods, str) else list(methods or DEFAULT_METHODS)
+    if asked == ["all"]:
+        asked = [name for name, explainer in EXPLAINERS.items() if explainer.needs <= loaded.network.can]
+    names = [EXPLAINERS.check(name) for name in asked]
     learning, states = that_learn(names), {}
     if learning and not isinstance(model, Model):
         states = fit_explainers(open_run(model), learning, as_paths(data_dirs), progress)
-    loaded = model if isinstance(model, Model) else load(model)
     examples = as_examples(loaded, texts, queries)
     with progress.bar("explain", total=len(examples)) as bar:
         return run_explain(loaded, examples, names, target, bar.advance, states, **options)

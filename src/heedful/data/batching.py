@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Protocol
@@ -57,18 +57,24 @@ class Texts:
         padded = [torch.from_numpy(part) for part in (ids, present, mask)]
         return Tokens(padded[0], padded[1], padded[2], word, self.reserved, sentence)
 
-    def padded(self, positions: Sequence[Sequence[int]], indices: Ints) -> Tensor:
-        """Positions of words as (batch, length), True at the tokens of these words."""
-        tokens = self.tokens(indices)
-        word = (
-            tokens.mask.cumsum(1) - 1 if tokens.word_index is None else tokens.word_index
-        )  # (batch, length)
-        chosen = torch.zeros_like(tokens.mask)
-        for row, i in enumerate(indices.tolist()):
-            chosen[row] = tokens.mask[row] & torch.isin(
-                word[row], torch.tensor(positions[i], dtype=torch.long)
-            )
-        return chosen
+    def padded(self, values: NDArray[np.bool_], indices: Ints) -> Tensor:
+        """One value for each token, (all tokens,), of the chosen texts: (batch, length), False on padding."""
+        lengths = self.lengths[indices]
+        place = np.arange(lengths.max(initial=0))  # (length,)
+        at = self.begins[indices][:, None] + place
+        return torch.from_numpy((place < lengths[:, None]) & values.take(at, mode="clip"))
+
+    def mark_words(self, positions: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
+        """True at the tokens of the words at these positions of each text: (all tokens,)."""
+        marked = np.zeros(len(self.flat), dtype=np.bool_)
+        for begin, length, words in zip(self.begins.tolist(), self.lengths.tolist(), positions, strict=True):
+            if self.word_index is not None:
+                marked[begin : begin + length] = np.isin(self.word_index[begin : begin + length], words)
+            elif self.word is not None:
+                marked[begin + np.flatnonzero(self.word[begin : begin + length])[list(words)]] = True
+            else:
+                marked[[begin + 1 + word for word in words]] = True
+        return marked
 
 
 class TextEncoder(Protocol):
@@ -103,7 +109,9 @@ class Encoded:
     candidates: NDArray[np.bool_] | None  # (examples, classes)
     labels: Ints | None  # (examples,)
     device: torch.device = CPU  # where batches are made
-    evidence: tuple[tuple[int, ...], ...] | None = None  # (examples,) positions of words, where all have some
+    targets: Mapping[str, NDArray[np.bool_]] = field(
+        default_factory=dict
+    )  # by name (all tokens of passages,)
 
     def __len__(self) -> int:
         return len(self.passages.lengths)
@@ -121,9 +129,7 @@ class Encoded:
             query=None if self.queries is None else self.queries.tokens(chosen),
             candidates=None if self.candidates is None else torch.from_numpy(self.candidates[chosen]),
             labels=None if self.labels is None else torch.from_numpy(self.labels[chosen]),
-            targets={}
-            if self.evidence is None
-            else {"evidence": self.passages.padded(self.evidence, chosen)},
+            targets={name: self.passages.padded(values, chosen) for name, values in self.targets.items()},
         ).to(self.device)
 
     def batches(
@@ -146,13 +152,17 @@ def encode(
     queries = [example.query for example in examples if example.query is not None]
     labels = [example.label for example in examples if example.label is not None]
     evidence = [example.evidence for example in examples if example.evidence is not None]
+    passages = text.encode([example.passage for example in examples], "passage")
+    targets = {}
+    if examples and len(evidence) == len(examples):
+        targets["evidence"] = passages.mark_words(evidence)
     return Encoded(
-        passages=text.encode([example.passage for example in examples], "passage"),
+        passages=passages,
         queries=text.encode(queries, "query") if queries else None,
         candidates=_candidates(examples, n_labels),
         labels=np.array(labels, dtype=np.int64) if len(labels) == len(examples) else None,
         device=device,
-        evidence=tuple(evidence) if examples and len(evidence) == len(examples) else None,
+        targets=targets,
     )
 
 

@@ -185,10 +185,16 @@ class LabelNumbers:
 def match_labels(model_labels: Sequence[str], corpus_labels: Sequence[str]) -> tuple[int, ...]:
     """For each label of a corpus the number that a model has for it, by name; the model may know more.
 
-    Names are one as in `label_value`. The place in a list is no name: models and corpora number differently.
+    Names are one as in `label_value`, or else but for upper and lower case where that leaves no doubt. The place in a
+    list is no name: models and corpora number differently.
     """
     numbers = LabelNumbers(model_labels, listed=False)
-    found = [numbers.find(label) for label in corpus_labels]
+    lower = {label.lower(): number for number, label in enumerate(model_labels)}
+    alike = lower if len(lower) == len(model_labels) else {}
+    found = [
+        alike.get(label.lower()) if (number := numbers.find(label)) is None else number
+        for label in corpus_labels
+    ]
     unknown = [label for label, number in zip(corpus_labels, found, strict=True) if number is None]
     matched = tuple(number for number in found if number is not None)
     if unknown or len(set(matched)) < len(matched):

@@ -193,20 +193,26 @@ class RunFolders:
         return any((folder / name).is_file() for name in ("vocabulary.json", SUMS))
 
     def source(self, what: str | Path, **options: Any) -> ModelSource:
-        return source_of(Run(Path(what), options.get("hash_file", sha256)))
+        hash_file = options.pop("hash_file", sha256)
+        if options:
+            raise Mistake(f"{what} is a run folder, which takes no option {next(iter(options))!r}.")
+        return source_of(Run(Path(what), hash_file))
 
 
 RUN_FOLDERS: ModelFamily = RunFolders()
 
 
-def find_source(what: object, hash_file: HashFile = sha256) -> ModelSource:
-    """The source of a model: `what` is a folder or an id, a `Run`, a `Model`, or a source itself."""
+def find_source(what: object, hash_file: HashFile = sha256, **options: Any) -> ModelSource:
+    """The source of a model: `what` is a folder or an id, a `Run`, a `Model`, or a source itself.
+
+    `options` are for the family that claims a folder or an id, which refuses those that it does not know.
+    """
     if isinstance(what, Run):
         return source_of(what)
     if isinstance(what, (str, Path)):
         for family in MODEL_FAMILIES.values():
             if family.claims(what):
-                return family.source(what, hash_file=hash_file)
+                return family.source(what, hash_file=hash_file, **options)
         raise Mistake(unknown(what))
     if hasattr(what, "load") and hasattr(what, "fingerprint"):
         source: ModelSource = what  # type: ignore[assignment]

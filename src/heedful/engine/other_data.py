@@ -9,6 +9,7 @@ from pathlib import Path
 from heedful.config import DataOptions
 from heedful.data.assemble import spread_places
 from heedful.data.corpora import CORPORA
+from heedful.data.labels import match_labels
 from heedful.data.readers import Ledger
 from heedful.data.readers.tables import read_table
 from heedful.data.unlabelled import is_unlabelled, read_unlabelled
@@ -65,7 +66,8 @@ def as_the_model_reads(
     if asks != asked:
         has, reads = ("a query", "none") if asked else ("no query", "one")
         raise Mistake(f"{dataset} has {has} beside each text, and {source.name} reads {reads}.")
-    numbers = match_labels(labels, used_labels(examples), source, dataset)
+    used = sorted(used_labels(examples))
+    numbers = dict(zip(used, match_labels(source.labels, [labels[n] for n in used]), strict=True))
 
     def renumbered(example: Example) -> Example:
         return replace(
@@ -85,26 +87,3 @@ def used_labels(examples: Mapping[int, Example]) -> set[int]:
     """Those that stand beside a text, or can be its answer."""
     used = {example.label for example in examples.values() if example.label is not None}
     return used.union(*(example.candidates or () for example in examples.values()))
-
-
-def match_labels(labels: Sequence[str], used: set[int], source: ModelSource, dataset: str) -> dict[int, int]:
-    """Number in the data -> number in the model, by name: exactly, or else but for upper and lower case."""
-    exact = {label: number for number, label in enumerate(source.labels)}
-    lower = {label.lower(): number for label, number in exact.items()}
-    alike = lower if len(lower) == len(exact) else {}
-    numbers: dict[int, int] = {}
-    for number in sorted(used):
-        name = labels[number]
-        found = exact.get(name, alike.get(name.lower()))
-        if found is None or found in numbers.values():
-            raise Mistake(
-                f"the labels of {dataset} ({_some([labels[n] for n in sorted(used)])}) are not those of {source.name} "
-                f"({_some(source.labels)}); give them the same names (those of numbers with --set 'labels=[...]')."
-            )
-        numbers[number] = found
-    return numbers
-
-
-def _some(labels: Sequence[str]) -> str:
-    shown = ", ".join(repr(label) for label in labels[:SHOWN])
-    return shown + (f", ... {len(labels)} in all" if len(labels) > SHOWN else "")

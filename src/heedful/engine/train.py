@@ -23,6 +23,7 @@ import torch
 from heedful.config import ModelConfig, RunConfig
 from heedful.data import locate, word2vec
 from heedful.data.batching import CPU, Encoded, encode
+from heedful.data.describe import describe_reading
 from heedful.data.vectors import load_vectors
 from heedful.data.vocabulary import Vocabulary
 from heedful.data.word_encoder import WordEncoder
@@ -54,6 +55,7 @@ def train(
             raise Mistake(
                 f"{corpus.name} has no {split} texts ({config.dataset}); training needs some of both."
             )
+    progress.say(str(describe_reading(corpus)))
     words = [text for e in corpus["train"] for text in (e.passage, e.query) if text]
     vocabulary = Vocabulary.build(words, config.data.min_df or 1)
     network, vectors = start(config, corpus, vocabulary, words, workspace.data_dirs)

@@ -19,6 +19,7 @@ from pydantic import Field
 from heedful.config import Config
 from heedful.errors import Mistake
 from heedful.experiments.adversarial_verdict import COLUMNS, QUESTION, epsilon_of, figures, reasons, verdict
+from heedful.experiments.adversary_exact import PROVED
 from heedful.experiments.comparison import SETTING, Comparison, Evidence, Table, mean_of, number, seeds
 from heedful.experiments.description import Measure, Statistic, Weights
 from heedful.experiments.experiment import Batches, Chunk, Experiment, Summary, generators
@@ -45,9 +46,9 @@ class AdversarialConfig(Config):
     steps: int = Field(default=500, ge=1)
     learning_rate: float = Field(default=0.01, gt=0)
     penalty: float = Field(default=500.0, ge=0)  # lambda; the authors' code has no 1/k before it: 2500
-    refine: bool = (
-        False  # several labels, method exact: start from Adam's distributions, too (slow, gains little)
-    )
+    refine: bool = False  # several labels, method exact: start from the published search's answers, too
+    # Several labels: linear programs that the bound of one text may take, 0 for none. Came later: see ModelConfig.
+    programs: int = Field(default=20, ge=0, exclude_if=lambda value: value == 20)
 
 
 def run(
@@ -118,7 +119,8 @@ def search(
     theta = seen.decoder.theta
     two_labels = theta is not None and seen.link is LOG_ODDS
     exact = adam = dense = None
-    if config.compare or config.method == "adam" or (config.refine and not two_labels):
+    refined = config.refine and not two_labels and (config.compare or config.method == "exact")
+    if config.compare or config.method == "adam" or refined:
         texts = zip(seen.n_words, seen.examples, strict=True)
         starts = [initial(n, config.k, generator_of(example)) for n, example in texts]
         rate, penalty = config.learning_rate, config.penalty
@@ -130,7 +132,7 @@ def search(
             s = seen.projected.squeeze(-1).numpy()  # (B, T)
             exact = exact_adversary(seen.alpha.numpy(), s, theta.bias.item(), seen.real.numpy(), epsilon)
         else:
-            exact = search_adversary(seen, epsilon, dense)
+            exact = search_adversary(seen, epsilon, dense if refined else None, config.programs)
     return exact, adam
 
 
@@ -147,6 +149,7 @@ def _line(table: pa.Table) -> Line:
     line["above_half"] = share(jsd > 0.5, defined)
     line["mean_of_ceiling"] = mean(np.divide(jsd, ceiling, out=np.full_like(jsd, np.nan), where=ceiling > 0))
     line["exact"] = share(column(table, "exact") > 0, defined)
+    line["proved"] = share(column(table, "bound") - jsd <= PROVED + 1e-9, defined)
     line["feasible"] = share(column(table, "feasible") > 0, defined)
     line["mean_bound"] = mean(column(table, "bound"))
     if "gap" in table.column_names:
@@ -191,7 +194,7 @@ ADVERSARIAL = Experiment(
     paper="Jain & Wallace 2019, section 4.2.2",
     config=AdversarialConfig,
     needs=frozenset({"attends", "edits_attention"}),
-    version="1",
+    version="2",
     run=run,
     summarise=summarise,
     asks="whether quite another attention gives the same prediction",

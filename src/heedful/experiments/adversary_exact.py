@@ -40,6 +40,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 LN2 = float(np.log(2.0))
+PROVED = 0.01  # an answer counts as proved if nothing is farther by more than this
 _CELLS = 1 << 20  # (text, word, bound, word) looked at together: some MB, whatever the length of the texts
 _MARGIN = 1e-12  # a vertex is passed over only if it is worse by more than rounding
 _INSET = 1e-10  # share of epsilon kept back, so that the answer still satisfies the constraint when rounded

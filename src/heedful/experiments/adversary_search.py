@@ -1,79 +1,165 @@
 """Adversarial attention for several classes and for decoders with a query, where no closed form is known.
 
-A feasible distribution (TVD <= epsilon) is a lower bound of the true epsilon-max JSD. Candidates, cheap ones
-first: all one-hots, in one product; two words w e_t + (1 - w) e_u on a grid of w, refined to where the
-constraint binds; and local search by moving weight from word to word, from the model's own attention and
-from whatever else was found. Each move is judged by JSD(p, a) = ln 2 - sum_i phi(a_i, p_i) (see
-adversary_exact), which needs no model; only the best moves are shown to the decoder.
+A feasible distribution (TVD <= epsilon) is a lower bound of the true epsilon-max JSD. Search starts from the
+model's own attention, the best one-hot, the best distribution on two words, what short runs of Adam on the paper's
+objective end with, and for a linear decoder the solutions of a linear relaxation. Each start is improved by
+exchanging words (adversary_exchange), and the farthest is kept, so the answer is never below any start. Starts
+depend on the text alone: the same text has the same answer in any run of the experiment.
 
-The certificate is an upper bound: the one-hot on the least attended word (JSD is convex, so nothing on the
-simplex is farther), and for a linear decoder also, for the predicted class c and each other class d, the
-exact answer under the one consequence of TVD <= epsilon that is a slab:
-    (y_c - epsilon) / (y_d + epsilon) <= P_c / P_d = exp(z_c - z_d) <= (y_c + epsilon) / (y_d - epsilon).
+The certificate is an upper bound, the least of three: the one-hot on the least attended word (JSD is convex, so
+nothing on the simplex is farther); for a linear decoder and each pair of labels, the exact answer under the one
+consequence of TVD <= epsilon that is a slab (adversary_exact),
+    (y_c - epsilon) / (y_d + epsilon) <= P_c / P_d = exp(z_c - z_d) <= (y_c + epsilon) / (y_d - epsilon);
+and what branch and bound proves from all consequences together (adversary_proof).
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from heedful.experiments.adversary_adam import farthest_feasible
-from heedful.experiments.adversary_exact import LN2, Adversary, Floats, farthest_in_slab, joined, log_ratio
+from heedful.experiments.adversary_adam import adam_adversaries, farthest_feasible, initial
+from heedful.experiments.adversary_bound import logits_of_words, readouts
+from heedful.experiments.adversary_exact import (
+    LN2,
+    PROVED,
+    Adversary,
+    Floats,
+    farthest_in_slab,
+    joined,
+    log_ratio,
+)
 from heedful.experiments.adversary_exact import phi as phi_array
+from heedful.experiments.adversary_exchange import exchange_words, phi
+from heedful.experiments.adversary_proof import Proof
 from heedful.experiments.observe import Observed, tvd
 from heedful.experiments.pooled import PooledStates
+
+PROGRAMS = 20  # linear programs that a proof may take for one text
 
 _CELLS = 1 << 21  # numbers in the largest array of one step: 16 MB
 _LEAST = 16  # words paired: so many of the least attended ...
 _NEAR = 48  # ... with so many whose one-hot changes the output least
 _GRID = tuple(i / 8 for i in range(1, 8))
 _REFINED = 16  # pairs that are refined, of those feasible on the grid and of those nearest to it
-_DONORS = 8  # words that weight is taken from in one round of moves: those that cost most
-_SHARES = (1.0, 0.5, 0.1)  # of a donor's weight
-_MOVES = 48  # moves shown to the decoder in one round
-_ROUNDS = 100
+_PAIRS = 1  # of them search starts from
+_ADAM: dict[str, Any] = {"steps": 60, "rate": 0.1, "penalty": 500.0}
+_ADAM_STARTS = 2
+_WIDTHS = (1.0, 0.4)
+_ROUNDS = (12, 30)  # of exchanges: from every start, and from what the best few have become
+_BEST = 3
+_SLAB_LABELS = 8  # pairs of the most probable labels have slabs
 
 
 @torch.no_grad()
-def search_adversary(seen: PooledStates, epsilon: float, dense: Tensor | None = None) -> Adversary:
-    """The farthest feasible distribution found. `dense` (B, n, T): starts from elsewhere (Adam)."""
-    sizes = max(seen.projected.shape[-1], seen.y.shape[-1]) * min(_LEAST * _NEAR, seen.alpha.shape[1] ** 2)
-    at_once = max(1, _CELLS // max(1, sizes))
+def search_adversary(
+    seen: PooledStates, epsilon: float, dense: Tensor | None = None, programs: int = PROGRAMS
+) -> Adversary:
+    """The farthest feasible distribution found, and a bound. `dense` (B, n, T): starts from elsewhere."""
+    words, labels = seen.alpha.shape[1], min(seen.y.shape[1], _SLAB_LABELS)
+    of_pairs = max(seen.projected.shape[-1], seen.y.shape[-1]) * min(_LEAST * _NEAR, words**2)
+    of_exchanges = (_PAIRS + 4) * labels * (2 * words + labels**2)
+    at_once = max(1, _CELLS // max(1, of_pairs, of_exchanges))
     rows = [slice(begin, begin + at_once) for begin in range(0, len(seen.examples), at_once)]
-    return joined([_search(seen[at], epsilon, None if dense is None else dense[at]) for at in rows])
+    return joined([_search(seen[at], epsilon, None if dense is None else dense[at], programs) for at in rows])
 
 
-def _search(seen: PooledStates, epsilon: float, dense: Tensor | None) -> Adversary:
+def _search(seen: PooledStates, epsilon: float, dense: Tensor | None, programs: int) -> Adversary:
     bound = upper_bound(seen, epsilon)
     if seen.alpha.shape[1] == 0:
         return farthest_feasible(seen, seen.alpha.unsqueeze(1), epsilon, bound)
-    alphas = torch.cat([one_hots(seen, epsilon), pairs(seen, epsilon)], dim=1)  # (B, n, T)
+    begun = starts(seen, epsilon)  # (B, S, T)
     if dense is not None:
-        alphas = torch.cat([alphas, dense], dim=1)
-    best = torch.from_numpy(farthest_feasible(seen, alphas, epsilon, bound).alpha)
-    moved = [move_weight(seen, start, epsilon) for start in (best, seen.alpha)]
-    return farthest_feasible(seen, torch.stack([best, *moved], dim=1), epsilon, bound)
+        begun = torch.cat([begun, drawn_in(seen, dense, epsilon)], dim=1)
+    moved = exchange_words(seen, begun, epsilon, _ROUNDS[0])
+    moved = exchange_words(seen, _farthest(seen, moved, _BEST), epsilon, _ROUNDS[1])
+    found = farthest_feasible(seen, moved, epsilon, bound)
+    return replace(found, bound=proved(seen, found, epsilon, programs))
+
+
+def starts(seen: PooledStates, epsilon: float) -> Tensor:
+    """Feasible distributions to start from: (B, S, T)."""
+    drawn = [initial(int(n), _ADAM_STARTS, np.random.default_rng(0)) for n in seen.n_words]  # by length alone
+    adam = adam_adversaries(seen, drawn, epsilon, **_ADAM)
+    two = _farthest(seen, drawn_in(seen, pairs(seen, epsilon), epsilon), _PAIRS)
+    others = torch.cat([one_hots(seen, epsilon), adam, relaxed_starts(seen, epsilon)], dim=1)
+    others = drawn_in(seen, others, epsilon)
+    return torch.cat([seen.alpha.unsqueeze(1), two, others], dim=1)
+
+
+def relaxed_starts(seen: PooledStates, epsilon: float) -> Tensor:
+    """For a linear decoder the solutions of its relaxation (adversary_proof), no word above a width: (B, n, T)."""
+    if logits_of_words(seen) is None:
+        return seen.alpha.unsqueeze(1)[:, :0]
+    found = seen.alpha.unsqueeze(1).repeat(1, len(_WIDTHS), 1)
+    for i, proof in enumerate(proofs(seen, epsilon, np.zeros(len(seen.examples)))):
+        n = len(proof.own)
+        for k, width in enumerate(_WIDTHS):
+            box = proof.relaxed(np.zeros(n), np.full(n, width), proof.own)
+            if box is not None:
+                found[i, k, :n] = torch.from_numpy(np.maximum(box.p, 0) / np.maximum(box.p, 0).sum())
+    return found
+
+
+def drawn_in(seen: PooledStates, p: Tensor, epsilon: float) -> Tensor:
+    """Distributions (B, n, T), and for those that are not feasible a feasible one on the way to the model's own."""
+    own, y = seen.alpha.unsqueeze(1), seen.y.unsqueeze(1)
+    step = p.new_ones(*p.shape[:2], 1)
+    inside, outside = torch.zeros_like(step), torch.ones_like(step)
+    for _ in range(16):
+        feasible = (tvd(seen.decode(torch.lerp(own, p, step)), y) <= epsilon).unsqueeze(2)
+        inside, outside = torch.where(feasible, step, inside), torch.where(feasible, outside, step)
+        step = (inside + outside) / 2
+    return torch.where(inside == 1, p, torch.lerp(own, p, inside))
+
+
+def _farthest(seen: PooledStates, p: Tensor, n: int) -> Tensor:
+    """The n of the distributions (B, S, T) that differ most from the model's: (B, n, T)."""
+    cost = phi(seen.alpha.unsqueeze(1), p).sum(2)
+    least = cost.argsort(dim=1, stable=True)[:, :n]
+    return p.gather(1, least.unsqueeze(2).expand(-1, -1, p.shape[2]))
+
+
+def proved(seen: PooledStates, found: Adversary, epsilon: float, programs: int) -> Floats:
+    """The bound after branch and bound, where it was not near enough: (B,)."""
+    bound = found.bound.copy()
+    if programs:
+        for i, proof in enumerate(proofs(seen, epsilon, found.jsd)):
+            if bound[i] > found.jsd[i] + PROVED:
+                bound[i] = min(bound[i], proof.bound(programs))
+    return bound
+
+
+def proofs(seen: PooledStates, epsilon: float, found: Floats) -> Iterator[Proof]:
+    """Of each text, that nothing is farther than what was found."""
+    y = seen.y.numpy()
+    candidates = np.ones(y.shape, dtype=np.bool_) if seen.candidates is None else seen.candidates.numpy()
+    for i, (readout, own) in enumerate(zip(readouts(seen), seen.words(seen.alpha), strict=True)):
+        yield Proof(readout, own, y[i], candidates[i], epsilon, float(found[i]))
 
 
 def upper_bound(seen: PooledStates, epsilon: float) -> Floats:
-    """No feasible distribution is farther from the model's attention: (B,)."""
+    """No feasible distribution is farther from the model's attention: (B,). Without branch and bound."""
     bound = ceiling(seen)
-    theta = seen.decoder.theta
     some = np.flatnonzero(seen.n_words)
-    if theta is None or not len(some):
+    logits = logits_of_words(seen)
+    if logits is None or not len(some):
         return bound
-    logits, y = (seen.projected + theta.bias)[some].numpy(), seen.y[some].numpy()  # (B, T, K), (B, K)
+    z, y = logits[some], seen.y[some].numpy()  # (B, T, K), (B, K)
     alpha, real, rows = seen.alpha[some].numpy(), seen.real[some].numpy(), np.arange(len(some))
-    predicted = seen.predicted[some]
-    for label in range(y.shape[1]):
-        s = logits[rows, :, predicted] - logits[:, :, label]  # (B, T) z_c - z_d under each one-hot
-        y_c, y_d = y[rows, predicted], y[:, label]
-        vertices = farthest_in_slab(
-            alpha, s, real, log_ratio(y_c, y_d, -epsilon), log_ratio(y_c, y_d, epsilon)
-        )
-        found = np.where(predicted == label, np.inf, LN2 - vertices.cost)
-        bound[some] = np.minimum(bound[some], found)
+    probable = np.argsort(-y, axis=1, kind="stable")[:, :_SLAB_LABELS]  # (B, K)
+    for first, second in combinations(range(probable.shape[1]), 2):
+        c, d = probable[:, first], probable[:, second]
+        s = z[rows, :, c] - z[rows, :, d]  # (B, T) z_c - z_d under each one-hot
+        y_c, y_d = y[rows, c], y[rows, d]
+        slab = log_ratio(y_c, y_d, -epsilon), log_ratio(y_c, y_d, epsilon)
+        bound[some] = np.minimum(bound[some], LN2 - farthest_in_slab(alpha, s, real, *slab).cost)
     return bound
 
 
@@ -162,52 +248,6 @@ def _boundary(line: _Line, inside: Tensor, end: float, epsilon: float) -> Tensor
         feasible = line.change(middle) <= epsilon
         inside, outside = torch.where(feasible, middle, inside), torch.where(feasible, outside, middle)
     return inside
-
-
-def move_weight(seen: PooledStates, p: Tensor, epsilon: float) -> Tensor:
-    """From feasible distributions p (B, T): move weight from word to word while JSD grows. (B, T)
-
-    JSD is convex along a move, so a move goes as far as it may. Of all moves from the words that cost most,
-    those with the greatest gain are tried, and those with the greatest gain for the distance that the
-    context vector moves.
-    """
-    a, y = seen.alpha, seen.y.unsqueeze(1)
-    rows = torch.arange(len(p))
-    shares = torch.tensor(_SHARES, dtype=torch.float64)
-    for _ in range(_ROUNDS):
-        cost = phi(a, p)  # (B, T)
-        donors = cost.topk(min(_DONORS, p.shape[1]), dim=1).indices  # (B, D)
-        taken = p.gather(1, donors).unsqueeze(-1) * shares  # (B, D, S)
-        left = phi(a.gather(1, donors).unsqueeze(-1), p.gather(1, donors).unsqueeze(-1) - taken)
-        saved = (cost.gather(1, donors).unsqueeze(-1) - left).unsqueeze(-1)  # (B, D, S, 1)
-        paid = phi(a[:, None, None], p[:, None, None] + taken.unsqueeze(-1)) - cost[:, None, None]
-        gain = saved - paid  # (B, D, S, T)
-        same = donors.unsqueeze(-1) == torch.arange(p.shape[1])  # (B, D, T)
-        gain = gain.masked_fill((same | ~seen.real.unsqueeze(1)).unsqueeze(2), -torch.inf)
-        apart = torch.cdist(seen.projected[rows.unsqueeze(1), donors], seen.projected)  # (B, D, T)
-        way = taken.unsqueeze(-1) * apart.unsqueeze(2) + 1e-9
-        n = min(_MOVES, gain[0].numel())
-        moves = torch.cat([x.flatten(1).topk(n, dim=1).indices for x in (gain, gain / way)], dim=1)  # (B, 2n)
-        gained = gain.flatten(1).gather(1, moves)
-        donor = donors.gather(1, moves // (len(shares) * p.shape[1]))
-        receiver = moves % p.shape[1]
-        weight = taken.flatten(1).gather(1, moves // p.shape[1])
-        step = seen.projected[rows.unsqueeze(1), receiver] - seen.projected[rows.unsqueeze(1), donor]
-        context = (p.unsqueeze(1) @ seen.projected) + weight.unsqueeze(-1) * step  # (B, 2n, features)
-        allowed = (tvd(seen.readout(context), y) <= epsilon) & (gained > 1e-6)
-        best = torch.where(allowed, gained, -torch.inf).argmax(1)  # (B,)
-        moving = allowed[rows, best].to(p.dtype) * weight[rows, best]
-        if not moving.any():
-            break
-        p = p.index_put((rows, donor[rows, best]), -moving, accumulate=True)
-        p = p.index_put((rows, receiver[rows, best]), moving, accumulate=True).clamp(min=0)
-    return p
-
-
-def phi(a: Tensor, p: Tensor) -> Tensor:
-    """[(a + p) ln(a + p) - a ln a - p ln p] / 2 (see adversary_exact)."""
-    both = a + p
-    return 0.5 * (torch.xlogy(both, both) - torch.xlogy(a, a) - torch.xlogy(p, p))
 
 
 def _lowest(values: Tensor, n: int) -> Tensor:

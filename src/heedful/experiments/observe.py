@@ -20,10 +20,11 @@ from torch import Tensor
 
 from heedful.errors import Mistake
 from heedful.experiments.experiment import Chunk, Floats, Ints
-from heedful.explainers.attention_weights import Row, attention_row
+from heedful.explainers.attention_weights import Row, attention_row, row_of
 from heedful.models.link import Link
 from heedful.models.network import Attends, Network, require
 from heedful.models.sentences import find_sentences
+from heedful.models.sequence import present
 from heedful.records import Batch
 
 Observer = Callable[[Ints, Batch], "Observed"]
@@ -38,7 +39,7 @@ class View:
 
     layer: int = -1
     heads: tuple[int, ...] | None = None  # None: all of the layer
-    row: Row = "first"
+    row: Row | None = None  # None: the one that the model's classifier reads
     level: Level | None = None  # None: sentences where the network attends to sentences
 
 
@@ -249,7 +250,8 @@ def observer(network: Network, view: View | None = None, general: bool = False) 
         attends: Attends = network  # type: ignore[assignment]
         weights = attends.attentions(batch)  # (B, layers, heads, to, from)
         heads: Sequence[int] | None = chosen.heads
-        row = attention_row(weights, batch.passage.present, chosen.layer, heads, chosen.row)  # (B, length)
+        there = present(batch, weights.shape[-1])
+        row = attention_row(weights, there, chosen.layer, heads, chosen.row or row_of(network))  # (B, from)
         front, real = real_words_first(batch.passage.mask)
         return EditedAttention(
             examples=np.asarray(examples, dtype=np.int64),

@@ -11,7 +11,9 @@ from torch import Tensor
 from heedful.errors import Mistake, one_of
 from heedful.explainers.explainer import Explainer, Scores
 from heedful.models.classifier import AttentiveOutput
-from heedful.models.network import Attends, Output
+from heedful.models.network import Attends, Network, Output
+from heedful.models.sequence import present as present_of
+from heedful.models.sequence import split
 from heedful.records import Batch
 
 Row = Literal["first", "last", "mean"]
@@ -24,13 +26,14 @@ def attention(
     *,
     layer: int = -1,
     heads: int | Sequence[int] | None = None,
-    row: Row = "first",
+    row: Row | None = None,
     output: Output | None = None,
 ) -> Scores:
-    """alpha_t, the same for every target (Bastings & Filippova 2020, equation 1). A query gets no scores.
+    """alpha_t, the same for every target (Bastings & Filippova 2020, equation 1).
 
     Where there are several: the mean over `heads` (None: all) of one `layer` (-1: the last), seen from one position
-    (`row`: the first, where classifiers have [CLS]; the last, where decoders read; or the mean over all).
+    (`row`: the first, where classifiers have [CLS]; the last, where decoders read; or the mean over all; None: the one
+    that the model's classifier reads). A query gets scores where the model attends to it.
     output: what the model says of the batch, where that is known already and holds its attention.
     """
     if isinstance(output, AttentiveOutput):
@@ -38,8 +41,20 @@ def attention(
     else:
         with torch.no_grad():
             weights = model.attentions(batch)  # (batch, layers, heads, to, from)
-    scores = attention_row(weights, batch.passage.present, layer, heads, row)
-    return Scores(passage=scores * batch.passage.mask, forward_passes=len(batch))
+    there = present_of(batch, weights.shape[-1])  # (batch, from)
+    values = attention_row(weights, there, layer, heads, row or row_of(model))  # (batch, from)
+    passage, query = split(values, batch)
+    special = (passage * ~batch.passage.mask).sum(1)  # (batch,)
+    if query is not None and batch.query is not None:
+        special = special + (query * ~batch.query.mask).sum(1)
+        query = query * batch.query.mask
+    return Scores(passage * batch.passage.mask, query, forward_passes=len(batch), special=special)
+
+
+def row_of(model: Network) -> Row:
+    """The place that a model's classifier reads: the first, unless it says otherwise."""
+    found: Row = getattr(model, "reads", "first")
+    return found
 
 
 def attention_row(
@@ -47,13 +62,9 @@ def attention_row(
 ) -> Tensor:
     """One distribution for each text, (batch, from), out of (batch, layers, heads, to, from)."""
     layers, n_heads, to = weights.shape[1:4]
-    if not -layers <= layer < layers:
-        raise Mistake(f"layer {layer}: this model has {layers} layers of attention, 0 to {layers - 1}.")
-    chosen = list(range(n_heads)) if heads is None else [heads] if isinstance(heads, int) else list(heads)
-    if not chosen or not all(0 <= head < n_heads for head in chosen):
-        raise Mistake(f"heads {chosen}: this model has {n_heads} heads in each layer, 0 to {n_heads - 1}.")
+    number, chosen = layer_number(layer, layers), head_numbers(heads, n_heads)
     one = (
-        weights[:, layer, chosen].mean(1) if len(chosen) > 1 else weights[:, layer, chosen[0]]
+        weights[:, number, chosen].mean(1) if len(chosen) > 1 else weights[:, number, chosen[0]]
     )  # (batch, to, from)
     if row not in ("first", "last", "mean"):
         raise one_of("row", row, ["first", "last", "mean"])
@@ -64,6 +75,21 @@ def attention_row(
         return one[torch.arange(len(one), device=one.device), last]
     there = present[:, :to].to(one.dtype).unsqueeze(-1)  # (batch, to, 1)
     return (one * there).sum(1) / there.sum(1).clamp(min=1)
+
+
+def layer_number(layer: int, layers: int) -> int:
+    """0 to layers - 1; -1 is the last."""
+    if not -layers <= layer < layers:
+        raise Mistake(f"layer {layer}: this model has {layers} layers of attention, 0 to {layers - 1}.")
+    return layer % layers
+
+
+def head_numbers(heads: int | Sequence[int] | None, n_heads: int) -> list[int]:
+    """None: all heads of a layer."""
+    chosen = list(range(n_heads)) if heads is None else [heads] if isinstance(heads, int) else list(heads)
+    if not chosen or not all(0 <= head < n_heads for head in chosen):
+        raise Mistake(f"heads {chosen}: this model has {n_heads} heads in each layer, 0 to {n_heads - 1}.")
+    return chosen
 
 
 ATTENTION = Explainer("attention", "attention", False, "1 forward", attention, needs=frozenset({"attends"}))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -36,6 +36,7 @@ class Scores:
     forward_passes: int | Tensor = 0  # texts sent through the model for the batch, or (batch,) for each text
     backward_passes: int | Tensor = 0
     special: Tensor | None = None  # (batch,) sum of the scores of special tokens, which are no words
+    rest: Mapping[str, Tensor] = field(default_factory=dict)  # (batch,) by name: what fell to no token at all
 
 
 @dataclass(frozen=True, slots=True)

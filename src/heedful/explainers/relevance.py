@@ -8,6 +8,9 @@ until it arrives at the words; what falls to biases, to epsilon and to the marke
 holds to the last digit (`conservation` gives the second term layer by layer). The rules: relevance_rules.py,
 relevance_lstm.py, relevance_layers.py. Attention is a gate: c = sum_t alpha_t h_t shares by contribution
 alpha_t h_t, and the weights alpha take nothing.
+
+These are the rules of our own classifiers. Every other network that takes embeddings is taken apart by one backward
+pass with its gates held constant (frozen.py, decomposition.py), the same rule with epsilon 0.
 """
 
 from __future__ import annotations
@@ -19,7 +22,9 @@ import torch
 from torch import Tensor, nn
 
 from heedful.errors import Mistake
+from heedful.explainers.decomposition import decompose
 from heedful.explainers.explainer import Axiom, Explainer, Scores
+from heedful.explainers.frozen import BIASES, POSITIONS
 from heedful.explainers.gradient import Parts, explained_parts
 from heedful.explainers.relevance_gru import bigru
 from heedful.explainers.relevance_layers import average, cnn, no_encoder, transformer
@@ -37,6 +42,7 @@ from heedful.models.encoders import (
     Transformer,
 )
 from heedful.models.link import Link
+from heedful.models.network import Differentiable
 from heedful.records import Batch, Tokens
 
 LAYERS: dict[type[Encoder], Callable[[Rule, str, Any, Tensor, Tensor], Layer]] = {
@@ -49,24 +55,32 @@ LAYERS: dict[type[Encoder], Callable[[Rule, str, Any, Tensor, Tensor], Layer]] =
 }
 
 
+EPSILON = 0.001
+
+
 def lrp(
-    model: AttentiveClassifier,
+    model: Differentiable,
     batch: Batch,
     target: Tensor,
     *,
     of: Literal["logit"] = "logit",
     parts: Parts = "both",
-    epsilon: float = 0.001,
+    epsilon: float | None = None,
 ) -> Scores:
     """Relevance of each word for the logit f_c (f_0 = -z where one logit z serves two labels). Signed.
 
-    `gap` is what did not arrive at words, f_c - sum of R, and `scale` is |f_c|. A large gap is no error of
-    arithmetic: it says that the model's biases and markers, not its words, carry much of the logit.
+    In a model that pools by attention, `gap` is what did not arrive at words, f_c - sum of R, and `scale` is |f_c|. A
+    large gap is no error of arithmetic: it says that the model's biases and markers, not its words, carry much of the
+    logit. `epsilon` is 0.001 unless given. In any other model f_c = words + `special` + `rest`, and `gap` is rounding.
     """
     if of != "logit":
         raise Mistake(f"lrp explains the logit, not of={of!r}: only a linear output can be handed down.")
     asked = explained_parts(model, parts)
-    f, passage, query = _propagate(model, batch, target, Rule(_positive(epsilon)))
+    if "pools_by_attention" not in model.can:
+        return _decomposed(model, batch, target, asked, epsilon)
+    assert isinstance(model, AttentiveClassifier)
+    rule = Rule(_positive(EPSILON if epsilon is None else epsilon))
+    f, passage, query = _propagate(model, batch, target, rule)
     arrived = passage.sum(1) if query is None else passage.sum(1) + query.sum(1)  # (batch,)
     return Scores(
         passage=passage if "passage" in asked else torch.zeros_like(passage),
@@ -78,8 +92,30 @@ def lrp(
     )
 
 
+def _decomposed(
+    model: Differentiable, batch: Batch, target: Tensor, asked: tuple[Parts, ...], epsilon: float | None
+) -> Scores:
+    if epsilon is not None:
+        raise Mistake(
+            f"epsilon={epsilon}: in this model lrp divides by nothing, so there is no epsilon to give."
+        )
+    found = decompose(model, batch, target)
+    query = found.query if batch.query is not None and "query" in asked else None
+    passage = found.passage if "passage" in asked else torch.zeros_like(found.passage)
+    return Scores(
+        passage=passage * batch.passage.mask,
+        query=None if query is None or batch.query is None else query * batch.query.mask,
+        gap=found.gap,
+        scale=found.f.abs(),
+        forward_passes=len(batch),
+        backward_passes=len(batch),
+        special=found.special,
+        rest={POSITIONS: found.positions, BIASES: found.biases},
+    )
+
+
 def conservation(
-    model: AttentiveClassifier, batch: Batch, target: Tensor, *, epsilon: float = 0.001
+    model: AttentiveClassifier, batch: Batch, target: Tensor, *, epsilon: float = EPSILON
 ) -> dict[str, Tensor]:
     """What each layer kept for its biases and epsilon, and what fell to markers: (batch,) each.
 
@@ -197,5 +233,5 @@ LRP = Explainer(
     "1 forward, 1 backward",
     lrp,
     axiom=CONSERVATION,
-    needs=frozenset({"pools_by_attention"}),
+    needs=frozenset({"differentiable"}),
 )

@@ -145,17 +145,25 @@ def _normal_p(t: Ints, balance: Ints, a2: Ints, b2: Ints, a3: Ints, b3: Ints) ->
 def _exact_p(tokens: int) -> Floats:
     """Two-sided p-values for 0, 1, ... inverted pairs of a random permutation (Kendall 1970, chapter 5).
 
-    The number of permutations of j with k inversions is the sum of those of j - 1 with k - j + 1 .. k.
     Above scipy's limit for the exact distribution only none and one are ever asked for.
     """
     if tokens > 171:  # 2 / 171! is below the smallest float
         return np.zeros(2)
     most = tokens * (tokens - 1) // 4 if tokens <= _EXACT else 1
+    ways = accumulate(inversions(tokens, most))
+    return np.array([min(1.0, 2 * w / factorial(tokens)) for w in ways], dtype=np.float64)
+
+
+def inversions(tokens: int, most: int) -> list[int]:
+    """How many permutations of so many tokens have 0, 1, ... `most` pairs out of order.
+
+    Those of j tokens with k inversions are the sum of those of j - 1 with k - j + 1 .. k.
+    """
     ways = [1] + [0] * most  # of one token; Python integers, since 33! is beyond 64 bits
     for j in range(2, tokens + 1):
         up_to = list(accumulate(ways))
         ways = up_to[:j] + [more - less for more, less in zip(up_to[j:], up_to, strict=False)]
-    return np.array([min(1.0, 2 * w / factorial(tokens)) for w in accumulate(ways)], dtype=np.float64)
+    return ways
 
 
 def _ratio(product: NDArray[np.generic], x: NDArray[np.generic], y: NDArray[np.generic]) -> Floats:

@@ -1,4 +1,9 @@
-"""From one number for each text to one line of a table: undefined values are counted, never averaged in."""
+"""From one number for each text to one line of a table: undefined values are counted, never averaged in.
+
+Which uncertainty an interval contains depends on what was drawn: `mean_interval` and `paired` speak of other
+texts for the same trained model, `over_runs` of other texts and other training seeds. How often they hold the true
+mean: benchmarks/coverage_of_means.py.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +20,8 @@ from scipy.special import ndtri
 Floats = NDArray[np.float64]
 
 SIGNIFICANT = 0.05  # p <= .05, uncorrected, as published (Jain & Wallace 2019, table 2)
+FEW = 50  # below so many values an interval of the mean is Johnson's t, from there on a bootstrap
+POWER = 0.8  # with which a smallest detectable effect is detected
 _CELLS = 1 << 20  # resampled values held at once
 _REMEMBERED = 1 << 22  # at most so many, of each of the last few sizes: a table has many columns of one size
 
@@ -27,7 +34,7 @@ class Summary:
     undefined: int
     mean: float
     std: float
-    low: float  # bootstrap interval of the mean
+    low: float  # interval of the mean: `mean_interval`
     high: float
     sig_frac: float | None = None  # of the defined ones, the share with p <= .05; None without p-values
 
@@ -60,6 +67,29 @@ class Paired:
     undefined: int
     difference: float
     p: float
+    low: float  # interval of the mean difference: `mean_interval`
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class OverRuns:
+    """A mean over training runs and texts, and a sentence that says what its interval contains."""
+
+    runs: int
+    texts: int  # defined in every run
+    undefined: int
+    mean: float
+    low: float
+    high: float
+    contains: str
+
+
+@dataclass(frozen=True, slots=True)
+class Significant:
+    """Shares of the defined values with p <= .05, by their sign; nan where nothing is defined."""
+
+    positive: float
+    negative: float
 
 
 def summarise(
@@ -70,7 +100,7 @@ def summarise(
     resamples: int = 1000,
     level: float = 0.95,
 ) -> Summary:
-    """Mean, standard deviation and bootstrap interval of the values (n,) that are not nan.
+    """Mean, standard deviation and interval of the mean of the values (n,) that are not nan.
 
     With p-values of the same shape, also the share that is significant.
     """
@@ -86,9 +116,33 @@ def summarise(
     if not kept.size:
         nan = float("nan")
         return Summary(0, int(values.size), nan, nan, nan, nan, share)
-    low, high = bootstrap(kept, seed=seed, resamples=resamples, level=level)
+    low, high = mean_interval(kept, seed=seed, resamples=resamples, level=level)
     mean, std = float(kept.mean()), float(kept.std())
     return Summary(int(kept.size), int((~defined).sum()), mean, std, low, high, share)
+
+
+def mean_interval(
+    values: ArrayLike, *, seed: int = 0, resamples: int = 1000, level: float = 0.95
+) -> tuple[float, float]:
+    """Interval of the mean over other texts: percentile bootstrap, and for fewer than `FEW` values Johnson's t.
+
+    The percentile bootstrap is too narrow for few values (it knows neither the t distribution nor n - 1). Johnson
+    1978 adds to the mean, for skewness, k mu_3 / (6 s^2 n) with k = 1 + 2 t^2 at the ends t of the interval; mu_3
+    from few values is uncertain, and half of the second term, k = 1 + t^2, is what comes nearest to `level`.
+    """
+    values = _flat(values)
+    n = values.size
+    if n < 2 or n >= FEW or np.isnan(values).any():
+        return bootstrap(values, seed=seed, resamples=resamples, level=level)
+    mean, variance = float(values.mean()), float(values.var(ddof=1))
+    if variance == 0:
+        return mean, mean
+    from scipy import stats  # late: it takes a second to load
+
+    t = float(stats.t.ppf((1 + level) / 2, n - 1))
+    third = float(((values - mean) ** 3).mean())
+    middle, half = mean + (1 + t * t) * third / (6 * variance * n), t * float(np.sqrt(variance / n))
+    return min(middle - half, mean), max(middle + half, mean)
 
 
 def bootstrap(
@@ -168,7 +222,8 @@ def paired(
     kept = difference[~np.isnan(difference)]
     lost = int(difference.size - kept.size)
     if kept.size < 2:
-        return Paired(int(kept.size), lost, float(kept[0]) if kept.size else float("nan"), float("nan"))
+        nan = float("nan")
+        return Paired(int(kept.size), lost, float(kept[0]) if kept.size else nan, nan, nan, nan)
     from scipy import stats  # late: it takes a second to load
 
     # Swapping a pair flips the sign of its difference, which is how scipy permutes a single sample.
@@ -181,7 +236,86 @@ def paired(
         batch=max(1, _CELLS // kept.size),
         random_state=generator,
     )
-    return Paired(int(kept.size), lost, float(kept.mean()), float(result.pvalue))
+    return Paired(int(kept.size), lost, float(kept.mean()), float(result.pvalue), *mean_interval(kept))
+
+
+def over_runs(values: ArrayLike, *, seed: int = 0, resamples: int = 1000, level: float = 0.95) -> OverRuns:
+    """Mean and interval of values (runs, texts): the same texts, asked of models trained with several seeds.
+
+    A bootstrap on both levels (crossed, as runs share their texts: Owen 2007): runs are drawn with replacement and
+    texts are, and the deviations of both from the mean add up. Few runs drawn from themselves vary too little: their
+    deviations are enlarged by sqrt(k / (k - 1)) and by the ratio of the quantiles of t, k - 1 degrees of freedom, and
+    of the normal distribution; so are those of the texts.
+    """
+    table = np.asarray(values, dtype=np.float64)
+    if table.ndim != 2 or not table.shape[0]:
+        raise ValueError(f"values for each run and text are needed, shape (runs, texts); given {table.shape}")
+    defined = ~np.isnan(table).any(axis=0)
+    table = table[:, defined]
+    (runs, texts), lost, nan = table.shape, int((~defined).sum()), float("nan")
+    many = f"{runs} training runs" if runs > 1 else "one training run"
+    contains = (
+        f"{level:.0%} interval over {texts} texts and {many}: what other texts and other seeds would change."
+        if runs > 1
+        else f"{level:.0%} interval over {texts} texts of {many}: what other texts would change; "
+        "another seed could change more."
+    )
+    if not texts:
+        return OverRuns(runs, 0, lost, nan, nan, nan, contains)
+    mean = float(table.mean())
+    if texts < 2:
+        return OverRuns(runs, texts, lost, mean, nan, nan, contains)
+    moved = _deviations(table.mean(axis=0), seed, resamples, level)
+    if runs > 1:
+        moved = moved + _deviations(table.mean(axis=1), seed + 1, resamples, level)
+    low, high = np.quantile(moved, [(1 - level) / 2, (1 + level) / 2])
+    return OverRuns(runs, texts, lost, mean, mean + float(low), mean + float(high), contains)
+
+
+def _deviations(values: Floats, seed: int, resamples: int, level: float) -> Floats:
+    """Bootstrap means of the values less their mean, enlarged for few values: (resamples,)."""
+    n = values.size
+    means = np.concatenate([some @ values for some in _counts(n, resamples, seed)]) / n
+    from scipy import stats  # late: it takes a second to load
+
+    end = (1 + level) / 2
+    enlarged = float(np.sqrt(n / (n - 1)) * stats.t.ppf(end, n - 1) / stats.norm.ppf(end))
+    return np.asarray(enlarged * (means - values.mean()))
+
+
+def significant(values: ArrayLike, p: ArrayLike) -> Significant:
+    """How many values are significantly positive, and how many significantly negative (p <= .05, uncorrected)."""
+    values, p = _flat(values), _flat(p)
+    if p.shape != values.shape:
+        raise ValueError(f"values and p-values need one shape; given {values.shape} and {p.shape}")
+    defined = ~np.isnan(values)
+    if not defined.any():
+        return Significant(float("nan"), float("nan"))
+    low, kept = p[defined] <= SIGNIFICANT, values[defined]
+    return Significant(float((low & (kept > 0)).mean()), float((low & (kept < 0)).mean()))
+
+
+def smallest_detectable(std: float, n: int, *, level: float = 0.95, power: float = POWER) -> float:
+    """The smallest true mean (difference) that a test on n texts finds with this power: (z + z') std / sqrt(n).
+
+    By the normal distribution: for 20 texts the power is .76 instead of .8.
+    """
+    if n < 2:
+        return float("nan")
+    return _z(level, power) * std / float(np.sqrt(n))
+
+
+def texts_needed(effect: float, std: float, *, level: float = 0.95, power: float = POWER) -> int:
+    """How many texts find a true mean (difference) of this size with this power; the inverse of the above."""
+    if not effect:
+        raise ValueError("an effect of 0 cannot be found with any number of texts")
+    return max(2, int(np.ceil((_z(level, power) * std / effect) ** 2)))
+
+
+def _z(level: float, power: float) -> float:
+    from scipy import stats  # late: it takes a second to load
+
+    return float(stats.norm.ppf((1 + level) / 2) + stats.norm.ppf(power))
 
 
 def proportion(count: int, n: int, *, level: float = 0.95) -> Interval:

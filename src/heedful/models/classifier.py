@@ -89,7 +89,9 @@ class Decoder(nn.Module):
 class AttentiveClassifier(nn.Module):
     """The model of Jain & Wallace 2019, section 2, with or without a query: one code path for all tasks."""
 
-    can: ClassVar[frozenset[str]] = frozenset(CAPABILITIES)
+    can: ClassVar[frozenset[str]] = frozenset(CAPABILITIES) - {
+        "self_attends"
+    }  # one place attends, not every token
 
     def __init__(
         self,

@@ -3,6 +3,7 @@
     predicts             network(batch) -> Output: logits, and how they are read
     differentiable       embed(tokens) -> x, network(batch, x=x): gradients start at the embeddings
     attends              attentions(batch) -> (batch, layers, heads, to, from): weights that can be read
+    self_attends         states(batch) -> (batch, layers + 1, length, dim): every token attends, layer by layer
     edits_attention      network(batch, edit=f), f(layer, weights) -> weights: asked under other weights
     pools_by_attention   one vector of weights decides what is read: encode, attend, decode(h, alpha)
 
@@ -29,6 +30,7 @@ CAPABILITIES = {
     "predicts": "that says how probable each label is",
     "differentiable": "whose word embeddings can be read and given",
     "attends": "whose attention weights can be read",
+    "self_attends": "in whose layers every token attends to tokens",
     "edits_attention": "whose prediction can be computed under other attention weights",
     "pools_by_attention": "in which one vector of attention weights pools the states of the words",
 }
@@ -92,6 +94,14 @@ class Differentiable(Network, Protocol):
 class Attends(Network, Protocol):
     def attentions(self, batch: Batch) -> Tensor:
         """(batch, layers, heads, to, from); rows sum to 1 over what can be attended to."""
+        ...
+
+
+class SelfAttends(Attends, Protocol):
+    """A stack of layers in which every token attends: `attentions` is square, to = from = length."""
+
+    def states(self, batch: Batch, *, edit: Edit | None = None) -> Tensor:
+        """What goes into the first layer, and what comes out of each: (batch, layers + 1, length, dim)."""
         ...
 
 

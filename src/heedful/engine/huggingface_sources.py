@@ -1,0 +1,135 @@
+"""Checkpoints of transformers as a family of models: a folder, or an id of the hub (`owner/name`, `hf:name`)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from heedful.errors import Mistake
+from heedful.store.checks import SUMS
+
+if TYPE_CHECKING:
+    import torch
+
+    from heedful.engine.model_sources import ModelFamily, ModelSource
+    from heedful.models.model import Model
+
+PREFIX = "hf:"
+ID = re.compile(r"[\w.-]+/[\w.-]+")
+OPTIONS = ("labels", "query", "long", "problem_type", "revision", "dtype", "offline")
+
+
+@dataclass(frozen=True)
+class CheckpointSource:
+    """A checkpoint that may not be in memory yet; what is asked of it is `models.huggingface.load`'s."""
+
+    given: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+    seed = tokenizer = config = None
+
+    @cached_property
+    def folder(self) -> Path:
+        from heedful.models.huggingface.files import checkpoint_folder
+
+        return checkpoint_folder(
+            self.given, self.options.get("revision"), bool(self.options.get("offline", False))
+        )
+
+    @property
+    def name(self) -> str:
+        return Path(self.given).name
+
+    @property
+    def place(self) -> str | None:
+        """With its options, so that another process finds the same model: hf:owner/name?{"query": true}."""
+        path = Path(self.given)
+        where = str(path.absolute()) if path.exists() else self.given
+        return f"{PREFIX}{where}?{self._options}" if self.options else f"{PREFIX}{where}"
+
+    @property
+    def _options(self) -> str:
+        return json.dumps(self.options, sort_keys=True)
+
+    @cached_property
+    def fingerprint(self) -> str | None:
+        """Of the files, and of the options that decide what the model says."""
+        from heedful.models.huggingface.files import fingerprint
+
+        files = fingerprint(self.folder)
+        return files if not self.options else hashlib.sha256((files + self._options).encode()).hexdigest()
+
+    @cached_property
+    def _told(self) -> Any:
+        from heedful.models.huggingface.files import read_config
+
+        return read_config(self.folder)
+
+    @property
+    def architecture(self) -> str:
+        return str((self._told.get("architectures") or [self._told.get("model_type", "unknown")])[0])
+
+    @property
+    def description(self) -> str:
+        return f"a checkpoint of transformers ({self.architecture})"
+
+    @property
+    def attention(self) -> str:
+        return "self-attention"
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        from types import SimpleNamespace
+
+        from heedful.models.huggingface.labels import read_labels
+
+        names = self._told.get("id2label") or {
+            i: f"LABEL_{i}" for i in range(int(self._told.get("num_labels", 2)))
+        }
+        config = SimpleNamespace(id2label=names, problem_type=self._told.get("problem_type"))
+        return read_labels(config, self.options.get("labels"), self.options.get("problem_type"))[1]
+
+    @property
+    def task(self) -> str:
+        return "nli" if self.options.get("query") else "classification"
+
+    def load(self, device: torch.device) -> Model:
+        from heedful.models.huggingface import load
+
+        return load(self.given, device=device, **self.options)
+
+
+class Checkpoints:
+    """The family of transformers' folders and ids."""
+
+    title = "a Hugging Face folder or id (owner/name, or hf:name)"
+
+    def claims(self, what: str | Path) -> bool:
+        """By config.json with a `model_type`; an id by its form, where no such folder could be meant."""
+        given, folder = str(what), Path(what)
+        if given.startswith(PREFIX):
+            return True
+        if folder.is_dir():
+            return (folder / "config.json").is_file() and not any(
+                (folder / name).exists() for name in ("vocabulary.json", SUMS)
+            )
+        return ID.fullmatch(given) is not None and not folder.exists() and not folder.parent.exists()
+
+    def source(self, what: str | Path, **options: Any) -> ModelSource:
+        where, _, told = str(what).removeprefix(PREFIX).partition("?")
+        given = (json.loads(told) if told else {}) | options
+        given.pop("hash_file", None)
+        unknown = sorted(set(given) - set(OPTIONS))
+        if unknown:
+            raise Mistake(f"{unknown[0]!r} is no option of a checkpoint. They are: {', '.join(OPTIONS)}.")
+        if "labels" in given:
+            given["labels"] = list(given["labels"])
+        return CheckpointSource(where, given)
+
+
+CHECKPOINTS: ModelFamily = Checkpoints()

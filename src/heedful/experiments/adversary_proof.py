@@ -1,0 +1,136 @@
+"""A proof that hardly anything is farther than what was found: branch and bound (Falk & Soland 1969).
+
+JSD(p, alpha^) = ln 2 - sum_t phi(alpha^_t, p_t), and phi is concave in p_t (adversary_exact). On a box
+low <= p <= high the chord of phi lies below it, so the least sum of chords, a linear program under the
+inequalities of adversary_bound, is a lower bound of the cost in the box. The box with the least bound is halved at
+the word whose chord (or whose share in the error of tanh) is farthest from the truth, until no box is left that
+could hold a distribution farther than the one that was found by more than `PROVED`, or the linear programs are used
+up. No word can have more weight than the cost it may have; this makes the first box small.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+from scipy.optimize import linprog
+
+from heedful.experiments.adversary_bound import Readout, Rows, directions, outputs, violated
+from heedful.experiments.adversary_exact import LN2, PROVED, Bools, Floats, phi
+
+_WORK = 1 << 21  # numbers in the linear programs of one text: long ones get fewer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Box:
+    """Distributions between low and high: none costs less than `cost`, which is the relaxed cost of p."""
+
+    low: Floats
+    high: Floats
+    cost: float
+    p: Floats
+    x: Floats  # for tanh of the features
+
+
+class Proof:
+    """One text: its attention `own`, outputs `y` among `candidates`, and what was found, JSD `found`."""
+
+    def __init__(
+        self, readout: Readout, own: Floats, y: Floats, candidates: Bools, epsilon: float, found: float
+    ) -> None:
+        self.readout, self.own, self.y, self.candidates, self.epsilon = readout, own, y, candidates, epsilon
+        self.budget = LN2 - found - PROVED  # what costs less would be farther
+        self.v, self.h = directions(y, candidates, epsilon)
+        self.programs = self.size = 0
+
+    def bound(self, programs: int) -> float:
+        """No feasible distribution is farther than this; at most so many linear programs."""
+        number = count()  # orders boxes of equal cost
+        high = np.where(phi(self.own, 1.0) <= self.budget, 1.0, most_weight(self.own, self.budget))
+        boxes: list[tuple[float, int, Box]] = []
+
+        def add(low: Floats, high: Floats, near: Floats, at_least: float) -> None:
+            box = self.relaxed(low, high, near)
+            if box is not None and box.cost < self.budget:
+                heapq.heappush(boxes, (max(box.cost, at_least), next(number), box))
+
+        add(np.zeros_like(high), high, self.own, 0.0)
+        while boxes and self.programs + 2 <= min(programs, _WORK // max(1, self.size)):
+            cost, _, box = heapq.heappop(boxes)
+            word = self.widest_error(box)
+            width = box.high[word] - box.low[word]
+            at = np.clip(box.p[word], box.low[word] + 0.2 * width, box.high[word] - 0.2 * width)
+            for lower in (True, False):
+                low, high = box.low.copy(), box.high.copy()
+                (high if lower else low)[word] = at
+                add(low, high, box.p, cost)
+        return LN2 - max(0.0, boxes[0][0] if boxes else self.budget)
+
+    def relaxed(self, low: Floats, high: Floats, near: Floats) -> Box | None:
+        """The least relaxed cost in a box; None if nothing in it is feasible."""
+        if low.sum() > 1 or high.sum() < 1:
+            return None
+        slope, fixed = chord(self.own, low, high)
+        rows = self.readout.rows(self.v, self.h, low, high, near)
+        self.programs, self.size = self.programs + 1, rows.matrix.size
+        solved = _solve(slope, rows, low, high)
+        if solved is None:
+            return None
+        p, x, value = solved
+        return Box(low, high, value + fixed.sum() - 1e-7, p, x)
+
+    def widest_error(self, box: Box) -> int:
+        """The word to halve the box at. What is seen to be infeasible is cut off from now on."""
+        q = outputs(self.readout, box.p, self.candidates)
+        beyond = 0.5 * np.abs(q - self.y).sum() / self.epsilon - 1
+        if beyond > 0.02:
+            v, h = violated(q, self.y, self.candidates, self.epsilon)
+            self.v, self.h = np.concatenate([self.v, v]), np.concatenate([self.h, h])
+        slope, fixed = chord(self.own, box.low, box.high)
+        missed = np.maximum(phi(self.own, box.p) - slope * box.p - fixed, 0.0)  # (words,)
+        blame = self.readout.blame(box.p, box.x, box.low, box.high)
+        score = missed / max(missed.sum(), PROVED) + min(max(beyond, 0.0), 1.0) * blame / max(
+            blame.sum(), 1e-12
+        )
+        width = box.high - box.low
+        return int(np.where(width > 1e-6, score + 1e-9 * width, -1.0).argmax())
+
+
+def chord(a: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Slope and intercept of the chord of phi(a, .) on [low, high]: (words,) each."""
+    at_low, width = phi(a, low), high - low
+    slope = np.where(width > 1e-12, (phi(a, high) - at_low) / np.where(width > 1e-12, width, 1.0), 0.0)
+    return slope, at_low - slope * low
+
+
+def most_weight(a: Floats, cost: float) -> Floats:
+    """The greatest p with phi(a, p) <= cost, from above."""
+    low, high = np.zeros_like(a), np.ones_like(a)
+    for _ in range(40):
+        middle = (low + high) / 2
+        cheap = phi(a, middle) <= cost
+        low, high = np.where(cheap, middle, low), np.where(cheap, high, middle)
+    return high
+
+
+def _solve(slope: Floats, rows: Rows, low: Floats, high: Floats) -> tuple[Floats, Floats, float] | None:
+    """min slope . p: p, x and the least value; None if there is none."""
+    words, features = len(slope), len(rows.low)
+    sums = np.concatenate([np.ones(words), np.zeros(features)])
+    lows, highs = np.concatenate([low, rows.low]).tolist(), np.concatenate([high, rows.high]).tolist()
+    solved = linprog(
+        np.concatenate([slope, np.zeros(features)]),
+        A_ub=rows.matrix,
+        b_ub=rows.right,
+        A_eq=sums[None],
+        b_eq=[1.0],
+        bounds=list(zip(lows, highs, strict=True)),
+        method="highs-ds",
+    )
+    if solved.status == 2:
+        return None
+    if solved.x is None or solved.fun is None:
+        raise ArithmeticError(f"a linear program was not solved: {solved.message}")
+    return solved.x[:words], solved.x[words:], float(solved.fun)

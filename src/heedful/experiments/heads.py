@@ -1,0 +1,166 @@
+"""What is each head of attention worth? How the output changes when one head is made uniform, or shut off.
+
+Michel et al. 2019 (section 3: one head masked at a time) and Voita et al. 2019 found that most heads of a transformer
+can be taken away and hardly anything changes. Here one head at a time attends to all it may attend to alike
+(`uniform`: its values are still read, its choice is gone) or contributes nothing (`off`: all its weights are zero). The
+cost is one forward pass of the text for each head and operation; questions about several heads go in one batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import pyarrow as pa
+from pyarrow.compute import field
+from pydantic import Field
+
+from heedful.config import Config
+from heedful.experiments.experiment import Batches, Chunk, Experiment, Floats, Summary
+from heedful.experiments.summary import Line, column, mean, plain, quantiles, spread
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from heedful.models.network import Attends, Edit
+
+Operation = Literal["off", "uniform"]
+NEGLIGIBLE = 0.01  # TVD: a head below it can be changed and the output stays
+TOKENS = 2**12  # of one forward pass
+
+
+class HeadsConfig(Config):
+    operations: tuple[Operation, ...] = Field(default=("off", "uniform"), min_length=1)
+    layers: tuple[int, ...] | None = None  # None: all
+
+
+def run(model: Attends, batches: Batches, config: HeadsConfig, rng: np.random.Generator) -> Iterator[Chunk]:
+    """Rows for each text, layer, head and operation.
+
+    `tvd`: how far the output moves; `logit`: how much the logit of the predicted label changes; `flipped`: whether
+    another label is predicted. `question` names layer, head and operation in one.
+    """
+    import torch
+
+    from heedful.experiments.observe import observer
+
+    HEADS.check(model.can)
+    observe = observer(model)
+    for examples, batch in batches:
+        seen = observe(examples, batch)
+        with torch.no_grad():
+            first = torch.zeros(1, dtype=torch.long, device=model.device)
+            layers, heads = model.attentions(batch.rows(first)).shape[1:3]
+            output = model(batch)
+            p, f = output.probabilities.double(), output.score(output.predicted).double()  # (B, labels), (B,)
+        asked = list(product(_layers(config, layers), range(heads), config.operations))
+        at_once = max(1, TOKENS // max(1, batch.passage.ids.shape[1]))
+        text = np.repeat(np.arange(len(batch)), len(asked))  # (questions,)
+        for begin in range(0, len(text), at_once):
+            some = np.arange(begin, min(begin + at_once, len(text)))
+            layer, head, operation = zip(*(asked[i % len(asked)] for i in some), strict=True)
+            rows = torch.from_numpy(text[some]).to(p.device)
+            with torch.no_grad():
+                changed = model(batch.rows(rows), edit=_edit(layer, head, operation))
+                moved = model.link.distance(changed.probabilities.double(), p[rows])
+                logit = changed.score(output.predicted[rows]).double() - f[rows]
+            of_text: Chunk = {name: np.asarray(values)[text[some]] for name, values in seen.rows().items()}
+            yield of_text | {
+                "question": [
+                    f"layer {a}, head {b}, {c}" for a, b, c in zip(layer, head, operation, strict=True)
+                ],
+                "layer": np.array(layer, dtype=np.int64),
+                "head": np.array(head, dtype=np.int64),
+                "operation": list(operation),
+                "tvd": moved.cpu().numpy(),
+                "logit": logit.cpu().numpy(),
+                "flipped": (changed.predicted != output.predicted[rows]).cpu().numpy(),
+            }
+
+
+def _layers(config: HeadsConfig, layers: int) -> list[int]:
+    from heedful.explainers.attention_weights import layer_number
+
+    return [
+        layer_number(layer, layers) for layer in (range(layers) if config.layers is None else config.layers)
+    ]
+
+
+def _edit(layer: tuple[int, ...], head: tuple[int, ...], operation: tuple[Operation, ...]) -> Edit:
+    """Each text of the batch has its own head, and what is done to it."""
+    import torch
+
+    def edit(number: int, weights: Tensor) -> Tensor:  # (texts, heads, to, from)
+        texts = torch.tensor([i for i, one in enumerate(layer) if one == number], device=weights.device)
+        if not len(texts):
+            return weights
+        # what a head may attend to is what any head of its layer attends to: masks are those of the layer
+        may = (weights[texts] > 0).any(1).to(weights)  # (some, to, from)
+        even = may / may.sum(-1, keepdim=True).clamp(min=1)
+        uniform = torch.tensor([operation[i] == "uniform" for i in texts.tolist()], device=weights.device)
+        edited = weights.clone()
+        edited[texts, torch.tensor([head[i] for i in texts.tolist()], device=weights.device)] = torch.where(
+            uniform[:, None, None], even, 0.0
+        )
+        return edited
+
+    return edit
+
+
+def summarise(table: pa.Table) -> Summary:
+    """By operation: every head with the mean of its changes and its interval, the order of heads, and how many of
+    them hardly matter (mean TVD below .01)."""
+    operations = list(dict.fromkeys(table["operation"].to_pylist()))
+    return {
+        "overall": spread(column(table, "tvd")) | quantiles(column(table, "tvd")),
+        "negligible": NEGLIGIBLE,
+        "by_operation": {
+            operation: _operation(table.filter(field("operation") == operation)) for operation in operations
+        },
+    }
+
+
+def _operation(table: pa.Table) -> Line:
+    heads = sorted(set(zip(table["layer"].to_pylist(), table["head"].to_pylist(), strict=True)))
+    lines = [_head(table.filter((field("layer") == a) & (field("head") == b)), a, b) for a, b in heads]
+    small = np.array([line["mean"] is not None and line["mean"] < NEGLIGIBLE for line in lines])
+    order = sorted(lines, key=lambda line: -(line["mean"] or 0.0))
+    tvd = column(table, "tvd")
+    return plain(
+        {
+            "heads": lines,
+            "order": [[line["layer"], line["head"]] for line in order],  # the most needed first
+            "share_negligible": float(small.mean()),  # of the heads, by their mean
+            "share_of_cases_negligible": mean((tvd < NEGLIGIBLE).astype(float)),  # of heads and texts
+            "flipped": mean(_flipped(table)),
+        }
+    )
+
+
+def _head(table: pa.Table, layer: int, head: int) -> Line:
+    logit = spread(column(table, "logit"))
+    return {
+        "layer": layer,
+        "head": head,
+        **spread(column(table, "tvd")),
+        "logit": {name: logit[name] for name in ("mean", "low", "high")},
+        "flipped": mean(_flipped(table)),
+    }
+
+
+def _flipped(table: pa.Table) -> Floats:
+    return np.asarray(table["flipped"].to_pylist(), dtype=np.float64)
+
+
+HEADS = Experiment(
+    name="heads",
+    question="What is each head of attention worth: does the output change when it is made uniform or shut off?",
+    paper="Michel et al. 2019; Voita et al. 2019",
+    config=HeadsConfig,
+    needs=frozenset({"attends", "edits_attention"}),
+    version="1",
+    run=run,
+    summarise=summarise,
+)

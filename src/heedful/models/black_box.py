@@ -1,0 +1,218 @@
+"""The smallest model: a function from texts to probabilities. Nothing is known of its inside.
+
+Its tokens are the words of the text as it was written, so a word is deleted from the string itself, or replaced in it,
+and blanks stay right: where words go, one blank is left between what stays, if there was one. A token is a word at its
+place in one text; the encoder keeps the texts that it has seen, so that the network can write them again.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, Literal
+from unicodedata import category
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from heedful.data.batching import Texts
+from heedful.data.tokenise import Tokenizer, tokenizer
+from heedful.errors import Mistake, one_of
+from heedful.models.link import IDENTITY, SIGMOIDS, SOFTMAX, Link
+from heedful.models.model import Model
+from heedful.models.network import Output
+from heedful.records import Batch, Part, Reserved, Tokens, Words
+
+Problem = Literal["single_label_classification", "multi_label_classification", "regression"]
+LINKS: dict[str, Link] = {
+    "single_label_classification": SOFTMAX,
+    "multi_label_classification": SIGMOIDS,
+    "regression": IDENTITY,
+}
+PAD, MASK, FIRST = 0, 1, 2  # token ids
+OPENING, CLOSING = ("Ps", "Pi"), ("Pe", "Pf", "Po")  # kinds of punctuation, as Unicode has them
+LEAST = 1e-12  # a probability of 0 has no logarithm: it counts as this
+SUM = 1e-3  # how far from 1 the probabilities of a text may sum
+
+
+class StringEncoder:
+    """Words of texts, each with a number of its own. Equal texts have equal numbers."""
+
+    def __init__(self) -> None:
+        self._texts: list[Words] = []
+        self._begins: list[int] = []  # the number of the first word of each text
+        self._known: dict[Words, int] = {}
+        self._next = FIRST
+
+    @property
+    def reserved(self) -> Reserved:
+        return Reserved(pad=PAD, unknown=None, mask=MASK)
+
+    @cached_property
+    def _split(self) -> Tokenizer:
+        return tokenizer("spacy")
+
+    def split(self, text: str) -> Words:
+        return self._split(text)
+
+    def encode(self, texts: Sequence[Words], part: Part = "passage") -> Texts:
+        begins = [self._begin(words) for words in texts]
+        lengths = np.array([len(words) for words in texts], dtype=np.int64)
+        flat = [np.arange(begin, begin + n) for begin, n in zip(begins, lengths.tolist(), strict=True)]
+        ids = np.concatenate(flat) if flat else np.zeros(0, np.int64)
+        words = np.ones(len(ids), dtype=np.bool_)
+        return Texts(ids, lengths, np.cumsum(lengths) - lengths, words, reserved=self.reserved)
+
+    def pieces(self, words: Words, part: Part = "passage") -> Words:
+        return words
+
+    def knows(self, words: Words) -> list[bool]:
+        return [True] * len(words)
+
+    def _begin(self, words: Words) -> int:
+        if words not in self._known:
+            self._known[words] = self._next
+            self._texts.append(words)
+            self._begins.append(self._next)
+            self._next += max(1, len(words))
+        return self._known[words]
+
+    def write(self, ids: list[int], mask: str) -> str:
+        """The string that these tokens are: of one text, some words deleted, some replaced by `mask`."""
+        own = next((i for i in ids if i >= FIRST), None)
+        if own is None:  # nothing is left of the text that could tell which it was
+            return " ".join([mask] * len(ids))
+        number = bisect_right(self._begins, own) - 1
+        words, begin = self._texts[number], self._begins[number]
+        # words are deleted or replaced, never both: where some are replaced, all are there
+        places = range(len(ids)) if MASK in ids else [i - begin for i in ids]
+        text, spans = words.text, words.offsets.tolist()
+        written, last = "", -1
+        for place, token in zip(places, ids, strict=True):
+            gaps = [text[spans[i][1] : spans[i + 1][0]] for i in range(max(last, 0), place)]
+            gap = (
+                text[: spans[0][0]]
+                if last < 0
+                else _gap(gaps, text[spans[last][1] - 1], text[spans[place][0]])
+            )
+            written += gap + (mask if token == MASK else text[spans[place][0] : spans[place][1]])
+            last = place
+        return written + (text[spans[-1][1] :] if last == len(spans) - 1 else "")
+
+
+def _gap(gaps: list[str], left: str, right: str) -> str:
+    """What stays between two words when those between them go; `gaps` stood between them all.
+
+    A blank, if there was any; but "(" before it and "," after it stay at the word they stood at.
+    """
+    if (gaps[-1] == "" and category(right) in CLOSING) or (gaps[0] == "" and category(left) in OPENING):
+        return ""
+    return next((gap for gap in gaps if gap), "")
+
+
+class BlackBox:
+    """`predict(texts)` (or pairs of texts) as a network. Its logits are logarithms of its probabilities."""
+
+    def __init__(
+        self,
+        predict: Callable[[list[Any]], Any],
+        text: StringEncoder,
+        labels: Sequence[str],
+        problem_type: Problem = "single_label_classification",
+        has_query: bool = False,
+        mask: str = "[MASK]",
+        batch_size: int = 256,
+    ) -> None:
+        if problem_type not in LINKS:
+            raise one_of("problem type", problem_type, list(LINKS))
+        if batch_size < 1:
+            raise Mistake(f"the batch size must be at least 1, not {batch_size}.")
+        self.predict, self.text, self.labels = predict, text, tuple(labels)
+        self.link, self.has_query, self.mask, self.batch_size = (
+            LINKS[problem_type],
+            has_query,
+            mask,
+            batch_size,
+        )
+        self.n_labels = len(self.labels)
+
+    can = frozenset({"predicts"})
+    device, dtype = torch.device("cpu"), torch.float64
+    bytes_per_token = 2**10  # strings are small; how many texts go together is `batch_size`
+
+    def __call__(self, batch: Batch, *args: Any, **given: Any) -> Output:
+        if args or given:
+            raise Mistake(
+                "nothing can be given to a black box but texts: it has no embeddings and no attention."
+            )
+        texts: list[Any] = self._strings(batch.passage)
+        if batch.query is not None:
+            texts = list(zip(texts, self._strings(batch.query), strict=True))
+        number = {text: i for i, text in enumerate(dict.fromkeys(texts))}  # equal texts are asked once
+        different = list(number)
+        size = self.batch_size
+        answers = [self._ask(different[i : i + size]) for i in range(0, len(different), size)]
+        p = torch.cat(answers)[[number[text] for text in texts]]  # (batch, labels)
+        return Output(self._logits(p), self.link)
+
+    def _strings(self, tokens: Tokens) -> list[str]:
+        rows = zip(tokens.ids.tolist(), tokens.present.sum(1).tolist(), strict=True)
+        return [self.text.write(ids[:n], self.mask) for ids, n in rows]
+
+    def _logits(self, p: Tensor) -> Tensor:
+        if self.link is IDENTITY:
+            return p
+        p = p.clamp(min=LEAST)
+        return p.log() if self.link is SOFTMAX else p.log() - (1 - p).clamp(min=LEAST).log()
+
+    def _ask(self, texts: list[Any]) -> Tensor:
+        answer = self.predict(texts)
+        try:
+            p = torch.as_tensor(np.asarray(answer, dtype=np.float64))
+        except (TypeError, ValueError):
+            raise Mistake(
+                f"the function gave {type(answer).__name__}, which is no array of numbers (texts, labels)."
+            ) from None
+        if tuple(p.shape) != (len(texts), self.n_labels):
+            raise Mistake(
+                f"the function gave an array {tuple(p.shape)} for {len(texts)} texts and {self.n_labels} labels "
+                f"({', '.join(self.labels)}); it must be {(len(texts), self.n_labels)}."
+            )
+        if not torch.isfinite(p).all():
+            raise Mistake("the function gave numbers that are not finite.")
+        if self.link is not IDENTITY and bool(((p < -SUM) | (p > 1 + SUM)).any()):
+            raise Mistake(
+                f"the function gave {float(p[(p < -SUM) | (p > 1 + SUM)][0]):.3g}, which is no probability "
+                "(problem_type='regression' is for numbers)."
+            )
+        if self.link is SOFTMAX and bool(((p.sum(1) - 1).abs() > SUM).any()):
+            raise Mistake(
+                f"the probabilities of a text sum to {float(p.sum(1)[(p.sum(1) - 1).abs().argmax()]):.3g}, not to 1 "
+                "(problem_type='multi_label_classification' is for labels that can be true together)."
+            )
+        return p
+
+
+def wrap_predict(
+    predict: Callable[[list[Any]], Any],
+    *,
+    labels: Sequence[str],
+    query: bool = False,
+    problem_type: Problem = "single_label_classification",
+    mask: str = "[MASK]",
+    batch_size: int = 256,
+    name: str = "black box",
+) -> Model:
+    """A model of a function: a list of texts (with `query`: of pairs) -> probabilities (texts, labels).
+
+    mask: what stands for a hidden word.
+    """
+    if not callable(predict):
+        raise Mistake(f"a {type(predict).__name__} cannot be called: give a function of a list of texts.")
+    if not labels or len(set(labels)) < len(labels):
+        raise Mistake("give the labels of the function's columns, each with a name of its own.")
+    text = StringEncoder()
+    network = BlackBox(predict, text, labels, problem_type, query, mask, batch_size)
+    return Model(name, network, text, tuple(labels), "nli" if query else "classification")

@@ -1,0 +1,79 @@
+"""One forward pass of somebody's module: what is handed over, and what comes back."""
+
+from __future__ import annotations
+
+import inspect
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from heedful.errors import Mistake
+from heedful.models.huggingface.attention_calls import Each, attention_calls
+from heedful.models.huggingface.undisturbed import undisturbed
+from heedful.models.sequence import Side
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inputs:
+    """n sequences: their embeddings, or their ids where a module takes no embeddings."""
+
+    present: Tensor  # (n, width) bool
+    types: Tensor  # (n, width) long: which text a token belongs to, as the tokenizer numbers them
+    x: Tensor | None = None  # (n, width, dim)
+    ids: Tensor | None = None  # (n, width)
+
+    def rows(self, which: Tensor, width: int) -> Inputs:
+        def some(part: Tensor | None) -> Tensor | None:
+            return None if part is None else part[which, :width]
+
+        return Inputs(self.present[which, :width], self.types[which, :width], some(self.x), some(self.ids))
+
+
+class Forward:
+    """Calls a module with what its `forward` takes."""
+
+    def __init__(self, module: nn.Module, pad: int, with_types: bool) -> None:
+        self.module, self.pad = module, pad
+        takes = inspect.signature(module.forward).parameters
+        self.takes = frozenset(takes)
+        self.with_types = with_types and "token_type_ids" in takes
+
+    def __call__(self, inputs: Inputs, side: Side, each: Each | None = None) -> Tensor:
+        """Logits (n, outputs). `each`: what is done about the attention of every layer."""
+        output = self.output(inputs, side, each)
+        found = getattr(output, "logits", output[0] if isinstance(output, tuple) and output else output)
+        if not isinstance(found, Tensor):
+            raise Mistake(f"{type(self.module).__name__} gives no logits, but {type(output).__name__}.")
+        return found
+
+    def attentions(self, inputs: Inputs, side: Side) -> tuple[Tensor, ...]:
+        """What the module itself says its weights were, (n, heads, to, from) of each layer."""
+        return tuple(self.output(inputs, side, output_attentions=True).attentions or ())
+
+    def output(self, inputs: Inputs, side: Side, each: Each | None = None, **more: Any) -> Any:
+        given: dict[str, Any] = {"attention_mask": inputs.present.long(), **more}
+        if inputs.x is not None:
+            given["inputs_embeds"] = inputs.x
+        else:
+            given["input_ids"] = inputs.ids
+        if self.with_types:
+            given["token_type_ids"] = inputs.types
+        if side == "left" and "position_ids" in self.takes:
+            given["position_ids"] = (given["attention_mask"].cumsum(1) - 1).clamp(min=0)
+        if "use_cache" in self.takes:
+            given["use_cache"] = False
+        listening: AbstractContextManager[None] = (
+            nullcontext() if each is None else attention_calls(self.module, each)
+        )
+        with undisturbed(self.module, self.pad), listening:
+            return self.module(**given)
+
+
+def by_length(inputs: Inputs) -> list[tuple[Tensor, Inputs]]:
+    """Sequences of one length together, without padding (which is at the right)."""
+    lengths = inputs.present.sum(1)
+    groups = [(lengths == n).nonzero().squeeze(1) for n in torch.unique(lengths).tolist()]
+    return [(which, inputs.rows(which, int(lengths[which[0]]))) for which in groups]

@@ -1,0 +1,76 @@
+"""How a classifier's logits are read, and what its labels are called: from its configuration and what the user says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from heedful.errors import Mistake, one_of
+from heedful.models.link import IDENTITY, LOG_ODDS, SIGMOIDS, SOFTMAX, Link
+
+PROBLEMS = (
+    "single_label_classification",
+    "multi_label_classification",
+    "regression",
+)  # the library's own names
+UNNAMED = re.compile(r"LABEL_\d+")
+
+
+def read_labels(
+    config: Any, labels: Sequence[str] | None = None, problem_type: str | None = None
+) -> tuple[Link, tuple[str, ...]]:
+    """The link and one name for each label.
+
+    One logit is a number that is predicted (regression), as the library has it, unless the problem is of labels, or two
+    labels are given for it: then it is the log-odds of the second.
+    """
+    problem = problem_type or getattr(config, "problem_type", None)
+    if problem is not None and problem not in PROBLEMS:
+        raise one_of("problem type", problem, list(PROBLEMS))
+    own = _own_labels(config, None if labels is None else len(labels))
+    given = None if labels is None else tuple(labels)
+    if given is not None and len(set(given)) < len(given):
+        raise Mistake(f"two labels have the same name: {', '.join(given)}.")
+    if len(own) == 1:
+        if given is not None and len(given) == 2 and problem != "regression":
+            return LOG_ODDS, given
+        if problem in PROBLEMS[:2]:
+            name = _named(given, own)[0]
+            return LOG_ODDS, (f"not {name}", name)
+        return IDENTITY, _named(given, own)
+    if problem == "multi_label_classification":
+        return SIGMOIDS, _named(given, own)
+    return (IDENTITY if problem == "regression" else SOFTMAX), _named(given, own)
+
+
+def _own_labels(config: Any, n_given: int | None) -> tuple[str, ...]:
+    names = getattr(config, "id2label", None)
+    if not names:
+        if n_given is None:
+            raise Mistake("the model does not say what its labels are: give labels=[...].")
+        return tuple(f"LABEL_{i}" for i in range(n_given))
+    numbered = {int(i): str(name) for i, name in names.items()}
+    if sorted(numbered) != list(range(len(numbered))):
+        raise Mistake(
+            f"the model's labels are numbered {sorted(numbered)}, not from 0 on: its id2label is damaged."
+        )
+    own = tuple(numbered[i] for i in range(len(numbered)))
+    if len(set(own)) < len(own) and n_given is None:
+        raise Mistake(f"two of the model's labels have the same name ({', '.join(own)}): give labels=[...].")
+    return own
+
+
+def _named(given: tuple[str, ...] | None, own: tuple[str, ...]) -> tuple[str, ...]:
+    if given is None:
+        return own
+    if len(given) != len(own):
+        raise Mistake(
+            f"{len(given)} labels were given ({', '.join(given)}), and the model has {len(own)} ({', '.join(own)})."
+        )
+    return given
+
+
+def unnamed(labels: Sequence[str]) -> bool:
+    """Whether nobody has named the labels, so that a user should be told how to."""
+    return all(UNNAMED.fullmatch(label) for label in labels)

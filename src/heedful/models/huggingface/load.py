@@ -1,0 +1,200 @@
+"""A transformers classifier as a `Model`: from a folder or an id, a pipeline, or a module with its tokenizer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from heedful.errors import Mistake, one_of
+from heedful.models.huggingface.files import checkpoint_folder, read_config
+from heedful.models.huggingface.labels import read_labels
+from heedful.models.huggingface.network import HuggingFaceNetwork
+from heedful.models.huggingface.text import SAMPLE, PieceEncoder
+from heedful.models.model import Model
+from heedful.models.sequence import Long
+from heedful.records import Batch
+
+DTYPES = {
+    "float32": torch.float32,
+    "float64": torch.float64,
+    "float16": torch.float16,
+    "bfloat16": torch.bfloat16,
+}
+
+
+def load(
+    place: str | Path,
+    *,
+    labels: Sequence[str] | None = None,
+    query: bool = False,
+    long: Long = "windows",
+    problem_type: str | None = None,
+    revision: str | None = None,
+    device: str | torch.device = "cpu",
+    dtype: str | torch.dtype | None = None,
+    offline: bool = False,
+) -> Model:
+    """A folder or an id of the hub. Safetensors only; code that comes with a model is never run.
+
+    labels: names in place of the model's own. query: it was trained on pairs of texts. long: what is done about a text
+    longer than it reads. problem_type: as in transformers, where its configuration does not say. dtype: None keeps that
+    of the file. offline: never ask the hub.
+    """
+    from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
+
+    folder = checkpoint_folder(place, revision, offline)
+    if "auto_map" in read_config(folder) and not _known_to_library(folder):
+        raise Mistake(f"{place} needs code that comes with it, and such code is never run.")
+    only_here: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    with (
+        _quiet(),
+        torch.random.fork_rng(devices=[]),
+    ):  # fresh weights are drawn, and then replaced by those of the file
+        try:
+            module, told = AutoModelForSequenceClassification.from_pretrained(
+                folder,
+                config=AutoConfig.from_pretrained(folder, **only_here),
+                use_safetensors=True,
+                output_loading_info=True,
+                dtype=_dtype(dtype) or "auto",
+                **only_here,
+            )
+        except (ValueError, OSError, RuntimeError, KeyError) as error:
+            raise Mistake(f"{place} cannot be read as a sequence classifier: {_first_line(error)}") from None
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(folder, **only_here)
+        except (ValueError, OSError, KeyError, ImportError) as error:
+            raise Mistake(f"{place} has no tokenizer that can be read: {_first_line(error)}") from None
+    if not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens):
+        raise Mistake(f"{place} has no tokenizer: save it beside the model (tokenizer.save_pretrained).")
+    if missing := sorted(told["missing_keys"]):
+        raise Mistake(
+            f"{place} is no trained classifier: its weights lack {missing[0]!r}"
+            + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")
+            + ", which would be drawn at random; fine-tune it first."
+        )
+    module.to(device).eval()
+    name = Path(place).name if Path(place).exists() else str(place)
+    return wrap(
+        module, tokenizer, labels=labels, query=query, long=long, problem_type=problem_type, name=name
+    )
+
+
+def load_pipeline(pipeline: Any, **options: Any) -> Model:
+    """A `transformers` pipeline for text classification: its own model and tokenizer."""
+    if getattr(pipeline, "model", None) is None or getattr(pipeline, "tokenizer", None) is None:
+        raise Mistake(
+            f"{type(pipeline).__name__} has no model and tokenizer: give a text-classification pipeline."
+        )
+    if getattr(pipeline, "task", "text-classification") != "text-classification":
+        raise Mistake(f"this is a pipeline for {pipeline.task}: give one for text-classification.")
+    return wrap(pipeline.model, pipeline.tokenizer, **options)
+
+
+def wrap(
+    module: nn.Module,
+    tokenizer: Any,
+    *,
+    labels: Sequence[str] | None = None,
+    query: bool = False,
+    long: Long = "windows",
+    problem_type: str | None = None,
+    name: str | None = None,
+) -> Model:
+    """One's own module: `module(input_ids or inputs_embeds, attention_mask)` gives logits (texts, labels)."""
+    if long not in ("windows", "truncate", "refuse"):
+        raise one_of("choice of long", long, ["windows", "truncate", "refuse"])
+    config = getattr(module, "config", None)
+    link, names = read_labels(config, labels, problem_type)
+    text = PieceEncoder(tokenizer, _n_embeddings(module), query)
+    network = HuggingFaceNetwork(
+        module,
+        link,
+        len(names),
+        _sample(text, query),
+        frame=text.frame,
+        limit=_limit(module, text),
+        types=text.types if text.with_types else None,
+        has_query=query,
+        long=long,
+    )
+    title = name or getattr(config, "name_or_path", "") or type(module).__name__
+    for parameter_name, parameter in module.named_parameters():
+        if not torch.isfinite(parameter).all():
+            raise Mistake(f"{title}: the weights {parameter_name!r} hold numbers that are not finite.")
+    return Model(title, network, text, names, "nli" if query else "classification")
+
+
+def _sample(text: PieceEncoder, query: bool) -> Batch:
+    words = [text.split(each) for each in SAMPLE]
+    both = np.arange(2)
+    asked = text.encode([words[0], words[0]], "query").tokens(both) if query else None
+    return Batch(text.encode(words, "passage").tokens(both), asked)
+
+
+def _n_embeddings(module: nn.Module) -> int | None:
+    if not hasattr(module, "get_input_embeddings"):
+        return None
+    found = module.get_input_embeddings()  # type: ignore[operator]
+    return int(found.num_embeddings) if isinstance(found, nn.Embedding) else None
+
+
+def _limit(module: nn.Module, text: PieceEncoder) -> int | None:
+    """Tokens read at once: what the tokenizer says, and what there are positions for.
+
+    A table of positions with a row for padding starts to count after it, so it has fewer than its rows.
+    """
+    config = getattr(module, "config", None)
+    positions = getattr(config, "max_position_embeddings", None)
+    if not isinstance(positions, int) or positions < 1:
+        return text.limit
+    words = module.get_input_embeddings() if hasattr(module, "get_input_embeddings") else None  # type: ignore[operator]
+    tables = [part for part in module.modules() if isinstance(part, nn.Embedding) and part is not words]
+    for table in tables:
+        if table.num_embeddings == positions and table.padding_idx is not None:
+            return _least(positions - table.padding_idx - 1, text.limit)
+    return _least(positions, text.limit)
+
+
+def _least(positions: int, told: int | None) -> int:
+    return positions if told is None else min(positions, told)
+
+
+def _dtype(given: str | torch.dtype | None) -> torch.dtype | None:
+    if given is None or isinstance(given, torch.dtype):
+        return given
+    if given not in DTYPES:
+        raise one_of("dtype", given, list(DTYPES))
+    return DTYPES[given]
+
+
+def _known_to_library(folder: Path) -> bool:
+    from transformers import CONFIG_MAPPING
+
+    return read_config(folder).get("model_type") in CONFIG_MAPPING
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the library's bars and reports: what matters is said as a `Mistake`."""
+    from transformers.utils import logging
+
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

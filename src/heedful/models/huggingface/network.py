@@ -1,0 +1,265 @@
+"""A sequence classifier of transformers (or any module like it) as a `Network`."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from heedful.errors import Mistake
+from heedful.models.huggingface.abilities import find_abilities
+from heedful.models.huggingface.attention_calls import Each, editing
+from heedful.models.huggingface.forward import Forward, Inputs, by_length
+from heedful.models.link import Link
+from heedful.models.network import Edit, Output, require
+from heedful.models.sequence import Frame, Long, Sequences, Side, sequences
+from heedful.records import Batch, Tokens
+
+
+class HuggingFaceNetwork:
+    """What the module says of a batch is what it says of the joined texts, each by itself (models/sequence.py).
+
+    Without `edit` the module computes as it stands, in its own attention implementation, so its logits are its own to
+    the last bit for a text alone, and to rounding in a batch. With `edit` they are those of "eager" to the last bit.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        link: Link,
+        n_labels: int,
+        sample: Batch,  # two texts, the first shorter than the second: what the module can do is seen from them
+        *,
+        frame: Frame,
+        limit: int | None = None,  # tokens that it reads at once
+        types: tuple[int, int] | None = None,  # of passage and query; None: it takes none
+        has_query: bool = False,
+        long: Long = "windows",
+    ) -> None:
+        self.module, self.link, self.n_labels, self.has_query = module, link, n_labels, has_query
+        self.frame, self.limit, self.long = frame, limit, long
+        self.types = types or (0, 0)
+        self.forward = Forward(module, sample.passage.reserved.pad, with_types=types is not None)
+
+        def make(which: list[int], side: Side, embeddings: bool) -> Inputs:
+            some = sample.to(self.device).rows(torch.tensor(which, device=self.device))
+            return self._inputs(some, sequences(some, side=side), None, None, embeddings)
+
+        self.abilities = find_abilities(self.forward, make)
+        if self.abilities.n_outputs != link.outputs(n_labels):
+            raise Mistake(
+                f"{type(module).__name__} has {self.abilities.n_outputs} logits, and {n_labels} labels "
+                f"read by {link.name} need {link.outputs(n_labels)}."
+            )
+
+    @property
+    def can(self) -> frozenset[str]:
+        able = {"predicts"}
+        if self.abilities.embeddings:
+            able.add("differentiable")
+        if self.abilities.attention:
+            able.add("attends")
+            if self.abilities.states:
+                able.add("self_attends")
+        if self.abilities.attention == "edited":
+            able.add("edits_attention")
+        return frozenset(able)
+
+    @property
+    def reads(self) -> Literal["first", "last"]:
+        """The token that the classifier reads: decoders, which are padded at the left, read their last."""
+        return "last" if self.abilities.padding == "left" else "first"
+
+    @property
+    def n_layers(self) -> int:
+        return self.abilities.n_layers
+
+    @property
+    def n_heads(self) -> int:
+        return self.abilities.n_heads
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.module.parameters()).device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return next(self.module.parameters()).dtype
+
+    @property
+    def n_words(self) -> int:
+        return int(self._embedding.num_embeddings)
+
+    @property
+    def bytes_per_token(self) -> int:
+        """Of the widest layer: states, queries, keys, values, what is between the two halves of a feed-forward."""
+        config = getattr(self.module, "config", None)
+        hidden = getattr(config, "hidden_size", None) or 768
+        between = getattr(config, "intermediate_size", None) or 4 * hidden
+        weights = 128 * max(1, self.n_heads)  # of attention, for a text of usual length
+        return (6 * hidden + 2 * between + weights) * torch.finfo(self.dtype).bits // 8
+
+    @property
+    def _embedding(self) -> nn.Embedding:
+        found = self.module.get_input_embeddings()  # type: ignore[operator]
+        assert isinstance(found, nn.Embedding)
+        return found
+
+    def embed(self, tokens: Tokens) -> Tensor:
+        """Word embeddings (batch, length, dim); positions and types are added inside the module."""
+        found: Tensor = self._embedding(tokens.ids.to(self.device))
+        return found.detach()
+
+    def __call__(
+        self,
+        batch: Batch,
+        *,
+        x: Tensor | None = None,
+        x_query: Tensor | None = None,
+        edit: Edit | None = None,
+    ) -> Output:
+        batch = batch.to(self.device)
+        if x is not None or x_query is not None:
+            require({"differentiable"}, self.can, "giving embeddings", self._name)
+        if edit is not None:
+            require({"edits_attention"}, self.can, "asking under other attention weights", self._name)
+        found = self._sequences(batch)
+        if edit is not None and found.row is not None:
+            raise Mistake(self._no_attention)
+        inputs = self._inputs(batch, found, x, x_query, self.abilities.embeddings)
+        if self.abilities.padding is None:
+            groups = [(which, self.forward(some, "right")) for which, some in by_length(inputs)]
+            order = torch.cat([which for which, _ in groups]).argsort()
+            logits = torch.cat([answer for _, answer in groups])[order]
+        else:
+            each = None if edit is None else self._editing(edit, found)
+            logits = self.forward(inputs, self.abilities.padding, each)
+        return Output(found.gather(logits, len(batch)), self.link)
+
+    @torch.no_grad()
+    def attentions(self, batch: Batch) -> Tensor:
+        """(batch, layers, heads, to, from), both over the places of passage and query side by side; 0 at padding."""
+        require({"attends"}, self.can, "reading attention", self._name)
+        found, inputs = self._whole(batch)
+        if self.abilities.attention == "edited":
+            seen: list[Tensor] = []
+
+            def note(layer: int, weights: Tensor) -> Tensor:
+                seen.append(weights)
+                return weights
+
+            self.forward(inputs, self._side, editing(note))
+            every = torch.stack(seen, dim=1)
+        else:
+            n, width = found.present.shape
+            every = torch.zeros(
+                n, self.n_layers, self.n_heads, width, width, device=self.device, dtype=self.dtype
+            )
+            apart = (
+                [(torch.arange(n, device=self.device), inputs)]
+                if self.abilities.padding
+                else by_length(inputs)
+            )
+            for which, some in apart:
+                told = torch.stack(self.forward.attentions(some, self._side), dim=1)
+                every[which, :, :, : told.shape[-2], : told.shape[-1]] = told
+        every = _turned(_turned(every, self._shift(found), 1, -2), self._shift(found), 1, -1)
+        there = sequences(batch.to(self.device)).present  # (batch, width), padding at the right
+        return every * (there[:, None, None, :, None] & there[:, None, None, None, :])
+
+    @torch.no_grad()
+    def states(self, batch: Batch, *, edit: Edit | None = None) -> Tensor:
+        """What goes into the first layer, and what comes out of each: (batch, layers + 1, width, dim)."""
+        require({"self_attends"}, self.can, "reading states", self._name)
+        found, inputs = self._whole(batch)
+        each = None if edit is None else self._editing(edit, found)
+        if self.abilities.padding is None:
+            raise Mistake(f"{self._name} cannot be padded, so its states cannot be read for several texts.")
+        told = self.forward.output(inputs, self._side, each, output_hidden_states=True).hidden_states
+        return _turned(torch.stack(told, dim=1), self._shift(found), 1, -2)
+
+    def _whole(self, batch: Batch) -> tuple[Sequences, Inputs]:
+        """Texts that fit, as they are read: of one in windows there is no one attention."""
+        batch = batch.to(self.device)
+        found = self._sequences(batch)
+        if found.row is not None:
+            raise Mistake(self._no_attention)
+        return found, self._inputs(batch, found, None, None, self.abilities.embeddings)
+
+    @property
+    def _side(self) -> Side:
+        return self.abilities.padding or "right"
+
+    @property
+    def _name(self) -> str:
+        return type(self.module).__name__
+
+    @property
+    def _no_attention(self) -> str:
+        return (
+            f"a text is longer than the {self.limit} tokens that this model reads at once, so "
+            "there is no one attention over all of it: give a shorter text."
+        )
+
+    def _sequences(self, batch: Batch) -> Sequences:
+        found = sequences(batch, self.limit, self.frame, self.long, self._side)
+        if found.row is not None:
+            how = (
+                "only its beginning is read (long='truncate')"
+                if self.long == "truncate"
+                else "it is read in windows that overlap, and its logits are their mean, weighted by pieces"
+            )
+            warnings.warn(
+                f"a text is longer than the {self.limit} tokens that {self._name} reads at once: {how}.",
+                stacklevel=3,
+            )
+        return found
+
+    def _inputs(
+        self, batch: Batch, found: Sequences, x: Tensor | None, x_query: Tensor | None, embeddings: bool
+    ) -> Inputs:
+        query = batch.query
+        of_query = None if query is None else torch.full_like(query.ids, self.types[1])
+        types = found.take(torch.full_like(batch.passage.ids, self.types[0]), of_query)  # (n, width)
+        types = types.masked_fill(~found.present, 0)
+        if not embeddings:
+            ids = found.take(batch.passage.ids, None if query is None else query.ids)
+            return Inputs(
+                found.present, types, ids=ids.masked_fill(~found.present, batch.passage.reserved.pad)
+            )
+        x = self.embed(batch.passage) if x is None else x
+        if query is not None and x_query is None:
+            x_query = self.embed(query)
+        return Inputs(found.present, types, x=found.take(x, x_query))
+
+    def _shift(self, found: Sequences) -> Tensor | None:
+        """How far padding at the left has moved each text (batch,); None: not at all."""
+        if self._side == "right" or bool(found.present.all()):
+            return None
+        return found.present.shape[1] - found.present.sum(1)
+
+    def _editing(self, edit: Edit, found: Sequences) -> Each:
+        """`edit` sees every text from its first place on, wherever its padding is."""
+        shift = self._shift(found)
+        if shift is None:
+            return editing(edit)
+
+        def moved(layer: int, weights: Tensor) -> Tensor:
+            turned = _turned(_turned(weights, shift, 1, -2), shift, 1, -1)
+            edited = edit(layer, turned)
+            return weights if edited is turned else _turned(_turned(edited, shift, -1, -2), shift, -1, -1)
+
+        return editing(moved)
+
+
+def _turned(values: Tensor, shift: Tensor | None, sign: int, axis: int) -> Tensor:
+    """An axis of places of (batch, ...), each text moved forwards by its `shift`, or back."""
+    if shift is None:
+        return values
+    width = values.shape[axis]
+    place = (torch.arange(width, device=values.device) + sign * shift.unsqueeze(1)) % width  # (batch, width)
+    shape = [len(values), *[1] * (values.dim() - 1)]
+    shape[axis] = width
+    return values.gather(axis, place.view(shape).expand_as(values))

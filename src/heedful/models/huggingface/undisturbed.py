@@ -1,0 +1,54 @@
+"""The user's module is asked, never changed: what a forward pass needs otherwise is put back, also after an error."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import RLock
+from typing import Any
+
+from torch import nn
+
+TURN = RLock()  # modes and configurations belong to the module, and two networks can share one: one at a time
+_NOISE = "will not detect padding tokens"  # a warning about padding on the right; ours is on the left then
+
+
+@contextmanager
+def undisturbed(module: nn.Module, pad: int) -> Iterator[None]:
+    """Without dropout inside. `pad`: for models that refuse several texts at once when they know no padding."""
+    with TURN:
+        training = [part for part in module.modules() if part.training]
+        config = _text_config(module)
+        without_pad = config is not None and getattr(config, "pad_token_id", pad) is None
+        logger = logging.getLogger("transformers")
+        try:
+            module.eval()
+            if without_pad:
+                config.pad_token_id = pad
+            with _quiet(logger):
+                yield
+        finally:
+            for part in training:
+                part.training = True
+            if without_pad:
+                config.pad_token_id = None
+
+
+def _text_config(module: nn.Module) -> Any:
+    config: Any = getattr(module, "config", None)
+    return config.get_text_config() if hasattr(config, "get_text_config") else config
+
+
+@contextmanager
+def _quiet(logger: logging.Logger) -> Iterator[None]:
+    def keep(record: logging.LogRecord) -> bool:
+        return _NOISE not in record.getMessage()
+
+    for handler in logger.handlers:
+        handler.addFilter(keep)
+    try:
+        yield
+    finally:
+        for handler in logger.handlers:
+            handler.removeFilter(keep)

@@ -1,0 +1,179 @@
+"""A function from texts to probabilities: words are deleted from and replaced in the string itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from heedful.errors import Mistake
+from heedful.explainers import EXPLAINERS
+from heedful.explainers.occlusion import mask, omission
+from heedful.explainers.run import explain
+from heedful.models.black_box import BlackBox, StringEncoder, wrap_predict
+from heedful.models.model import Model
+from heedful.records import Batch
+
+LABELS = ["neg", "pos"]
+
+
+class Recorder:
+    """P(pos) grows with the letter o in a text; every text that was asked about is kept."""
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+
+    def __call__(self, texts: list[Any]) -> NDArray[np.float64]:
+        self.asked += texts
+        p = np.array([(1 + str(text).count("o")) / (4 + len(str(text))) for text in texts])
+        return np.stack([1 - p, p], axis=1)
+
+
+def batch_of(model: Model, texts: list[str], queries: list[str] | None = None) -> Batch:
+    return model.encode(model.examples(texts, queries)).batch(range(len(texts)))
+
+
+def deletions(text: str) -> list[str]:
+    predict = Recorder()
+    model = wrap_predict(predict, labels=LABELS)
+    omission(model.network, batch_of(model, [text]), torch.tensor([1]))
+    return [asked for asked in dict.fromkeys(predict.asked) if asked != text]
+
+
+def test_deleted_words_leave_the_string_as_a_person_would_write_it() -> None:
+    assert set(deletions("a very good film")) == {
+        "very good film",
+        "a good film",
+        "a very film",
+        "a very good",
+    }
+    assert set(deletions("Not (so) good, isn't it?")) == {
+        "(so) good, isn't it?",
+        "Not so) good, isn't it?",
+        "Not () good, isn't it?",
+        "Not (so good, isn't it?",
+        "Not (so), isn't it?",
+        "Not (so) good isn't it?",
+        "Not (so) good, n't it?",
+        "Not (so) good, is it?",
+        "Not (so) good, isn't?",
+        "Not (so) good, isn't it",
+    }
+    assert set(deletions("שלום  עולם\n😀")) == {"עולם\n😀", "שלום  😀", "שלום  עולם"}
+
+
+def test_replaced_words() -> None:
+    predict = Recorder()
+    model = wrap_predict(predict, labels=LABELS, mask="___")
+    mask(model.network, batch_of(model, ["it isn't  good."]), torch.tensor([1]))
+    assert set(predict.asked) == {
+        "it isn't  good.",
+        "___ isn't  good.",
+        "it ___n't  good.",
+        "it is___  good.",
+        "it isn't  ___.",
+        "it isn't  good___",
+    }
+
+
+def test_scores_are_differences_of_what_the_function_says() -> None:
+    predict = Recorder()
+    model = wrap_predict(predict, labels=LABELS)
+    texts = ["one two good", "no"]
+    batch = batch_of(model, texts)
+    found = omission(model.network, batch, torch.tensor([1, 1]), of="probability").passage
+    before, after = predict([texts[0]])[0, 1], predict(["one good"])[0, 1]
+    assert float(found[0, 1]) == pytest.approx(before - after, abs=1e-12)
+    assert float(found[1, 0]) == pytest.approx(predict(["no"])[0, 1] - predict([""])[0, 1], abs=1e-12)
+    logits = omission(model.network, batch, torch.tensor([1, 1])).passage
+    assert float(logits[0, 1]) == pytest.approx(np.log(before) - np.log(after), abs=1e-9)
+
+
+def test_equal_texts_are_asked_once() -> None:
+    predict = Recorder()
+    model = wrap_predict(predict, labels=LABELS, batch_size=2)
+    model.predict(["good film", "good film", "bad", "x"])
+    assert sorted(predict.asked) == ["bad", "good film", "x"]
+
+
+def test_everything_that_needs_no_inside() -> None:
+    model = wrap_predict(Recorder(), labels=LABELS)
+    examples = model.examples(["a good film, no?", "bad"])
+    can = [name for name, explainer in EXPLAINERS.items() if explainer.needs <= model.network.can]
+    assert {"omission", "mask", "lime", "shap", "random", "uniform"} <= set(can)
+    found = explain(model, examples, ["omission", "mask", "lime", "shap"], n_samples=50, n_permutations=2)
+    assert len(found) == 2
+    for name in ("attention", "gradient_x_input", "integrated_gradients", "occlusion"):
+        with pytest.raises(Mistake, match=f"{name} needs a model .*can: predicts"):
+            explain(model, examples, [name])
+    with pytest.raises(Mistake, match="no embeddings and no attention"):
+        model.network(batch_of(model, ["x"]), edit=lambda layer, weights: weights)
+
+
+def test_pairs() -> None:
+    predict = Recorder()
+    model = wrap_predict(predict, labels=LABELS, query=True)
+    found = omission(model.network, batch_of(model, ["a good film"], ["is it?"]), torch.tensor([1]))
+    assert found.query is not None
+    assert ("a good film", "it?") in predict.asked
+    assert ("a film", "is it?") in predict.asked
+
+
+def test_labels_that_can_be_true_together_and_numbers() -> None:
+    both = wrap_predict(
+        lambda texts: np.full((len(texts), 2), 0.8), labels=LABELS, problem_type="multi_label_classification"
+    )
+    np.testing.assert_allclose(both.predict(["x"]), 0.8)
+    number = wrap_predict(
+        lambda texts: [[len(t)] for t in texts], labels=["length"], problem_type="regression"
+    )
+    np.testing.assert_allclose(number.predict(["good film"]), [[9]])
+    lost = omission(number.network, batch_of(number, ["good film"]), torch.tensor([0])).passage
+    assert lost.tolist() == [[5, 5]]
+
+
+@pytest.mark.parametrize(
+    ("answer", "complaint"),
+    [
+        (lambda texts: [0.5] * len(texts), r"an array \(1,\) for 1 texts and 2 labels .*must be \(1, 2\)"),
+        (lambda texts: [[0.5, 0.5, 0]] * len(texts), r"an array \(1, 3\)"),
+        (lambda texts: [[0.5, np.nan]] * len(texts), "not finite"),
+        (lambda texts: [[0.9, 0.9]] * len(texts), r"sum to 1.8, not to 1"),
+        (lambda texts: [[-1.0, 2.0]] * len(texts), "-1, which is no probability"),
+        (lambda texts: [{"label": "pos"}] * len(texts), "list, which is no array of numbers"),
+    ],
+)
+def test_answers_are_checked(answer: Any, complaint: str) -> None:
+    model = wrap_predict(answer, labels=LABELS)
+    with pytest.raises(Mistake, match=complaint):
+        model.predict(["x"])
+
+
+def test_a_probability_of_zero_has_a_logit() -> None:
+    model = wrap_predict(lambda texts: [[1.0, 0.0]] * len(texts), labels=LABELS)
+    output = model.network(batch_of(model, ["x"]))
+    assert torch.isfinite(output.logits).all()
+    torch.testing.assert_close(output.probabilities, torch.tensor([[1.0, 0.0]], dtype=torch.float64))
+
+
+def test_what_cannot_be_wrapped() -> None:
+    with pytest.raises(Mistake, match="a str cannot be called"):
+        wrap_predict("model", labels=LABELS)  # type: ignore[arg-type]
+    with pytest.raises(Mistake, match="each with a name of its own"):
+        wrap_predict(Recorder(), labels=["a", "a"])
+    with pytest.raises(Mistake, match="no problem type 'binary'"):
+        wrap_predict(Recorder(), labels=LABELS, problem_type="binary")  # type: ignore[arg-type]
+    with pytest.raises(Mistake, match="text 1 has no words"):
+        wrap_predict(Recorder(), labels=LABELS).predict(["  "])
+    assert isinstance(wrap_predict(Recorder(), labels=LABELS).network, BlackBox)
+
+
+def test_texts_are_numbered_once() -> None:
+    encoder = StringEncoder()
+    one, other = encoder.split("a b"), encoder.split("c")
+    first, again = encoder.encode([one, other]), encoder.encode([one])
+    assert again.flat.tolist() == first.flat[:2].tolist()
+    assert len(set(first.flat.tolist())) == 3

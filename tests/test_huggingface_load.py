@@ -1,0 +1,250 @@
+"""Strangers' folders: what is read, under which names, and what is refused with the reason."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("transformers")
+
+import transformers
+
+import transformer_zoo as zoo
+from heedful.errors import Mistake
+from heedful.models.huggingface import fingerprint, load, load_pipeline, wrap
+from heedful.models.huggingface.labels import read_labels
+from heedful.models.link import IDENTITY, LOG_ODDS, SIGMOIDS, SOFTMAX
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("saved") / "odd labels"
+    module = zoo.module("Bert", id2label={0: "schlecht 👎", 1: "LABEL_1", 2: "gut"})
+    module.save_pretrained(made)
+    zoo.tokenizer_of("Bert").save_pretrained(made)
+    return made
+
+
+@pytest.fixture
+def copy(folder: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(folder, tmp_path / "model"))
+
+
+def config_of(**changes: Any) -> Any:
+    return transformers.BertConfig(**changes)
+
+
+def test_a_folder(folder: Path) -> None:
+    before = torch.get_rng_state()
+    made = load(folder)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert made.labels == ("schlecht 👎", "LABEL_1", "gut")
+    assert made.name == "odd labels"
+    own = zoo.own_logits(zoo.module("Bert"), zoo.tokenizer_of("Bert"), "a good film").softmax(-1)
+    np.testing.assert_allclose(made.predict(["a good film"]), own, atol=1e-6)
+    assert load(folder, labels=["a", "b", "c"], dtype="float64").network.dtype == torch.float64
+    with pytest.raises(Mistake, match="text 2 has no words"):
+        made.predict(["good", " \n"])
+
+
+def test_given_labels_must_fit(folder: Path) -> None:
+    with pytest.raises(Mistake, match=r"2 labels were given \(neg, pos\), and the model has 3"):
+        load(folder, labels=["neg", "pos"])
+    with pytest.raises(Mistake, match="same name"):
+        load(folder, labels=["a", "a", "b"])
+
+
+def test_pickled_weights_are_refused(copy: Path) -> None:
+    (copy / "model.safetensors").rename(copy / "pytorch_model.bin")
+    with pytest.raises(Mistake, match=r"only pickled weights \(pytorch_model.bin\).*save_pretrained"):
+        load(copy)
+    (copy / "pytorch_model.bin").unlink()
+    with pytest.raises(Mistake, match="has no weights"):
+        load(copy)
+
+
+def test_code_that_comes_with_a_model_is_refused(copy: Path) -> None:
+    config = json.loads((copy / "config.json").read_text())
+    config |= {"model_type": "mine", "auto_map": {"AutoConfig": "mine.Config"}}
+    (copy / "config.json").write_text(json.dumps(config))
+    (copy / "mine.py").write_text("raise SystemExit('this must never run')")
+    with pytest.raises(Mistake, match="never run"):
+        load(copy)
+
+
+def test_a_head_that_nobody_trained_is_refused(tmp_path: Path) -> None:
+    zoo.module("Bert").bert.save_pretrained(tmp_path)
+    zoo.tokenizer_of("Bert").save_pretrained(tmp_path)
+    with pytest.raises(
+        Mistake, match=r"no trained classifier: its weights lack 'classifier.bias' and 1 more"
+    ):
+        load(tmp_path)
+
+
+def test_what_is_no_model(tmp_path: Path, copy: Path) -> None:
+    with pytest.raises(Mistake, match=r"no config\.json"):
+        load(tmp_path)
+    (copy / "config.json").write_text("[")
+    with pytest.raises(Mistake, match=r"config\.json cannot be read"):
+        load(copy)
+    (copy / "config.json").write_text('{"model_type": "unheard-of"}')
+    with pytest.raises(Mistake, match="cannot be read as a sequence classifier"):
+        load(copy)
+    with pytest.raises(Mistake, match="revision='x' is for models of the hub"):
+        load(copy, revision="x")
+    with pytest.raises(Mistake, match="no dtype 'float8'"):
+        load(zoo_folder(tmp_path / "fine"), dtype="float8")
+
+
+def zoo_folder(path: Path) -> Path:
+    zoo.module("Bert").save_pretrained(path)
+    zoo.tokenizer_of("Bert").save_pretrained(path)
+    return path
+
+
+def test_a_folder_without_a_tokenizer(copy: Path) -> None:
+    for path in copy.glob("*token*"):
+        path.unlink()
+    with pytest.raises(Mistake, match="tokenizer"):
+        load(copy)
+
+
+def test_the_hub_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import huggingface_hub
+
+    def unreachable(name: str, *, local_files_only: bool, **given: Any) -> str:
+        if local_files_only:
+            raise huggingface_hub.errors.LocalEntryNotFoundError("nothing here")
+        raise ConnectionError("no route")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", unreachable)
+    with pytest.raises(
+        Mistake, match=r"no folder someone/model, .*the hub cannot be reached \(ConnectionError\)"
+    ):
+        load("someone/model")
+    with pytest.raises(Mistake, match="not to be asked"):
+        load("someone/model", offline=True)
+
+
+def test_files_that_are_here_are_not_asked_for(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    import huggingface_hub
+
+    def cached(name: str, *, local_files_only: bool, **given: Any) -> str:
+        assert local_files_only, "the hub was asked for what is here"
+        assert given["revision"] == "v1"
+        return str(folder)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", cached)
+    assert load("someone/model", revision="v1").name == "someone/model"
+
+
+def test_a_pipeline() -> None:
+    module, tokenizer = zoo.module("Bert"), zoo.tokenizer_of("Bert")
+    pipeline = transformers.pipeline("text-classification", model=module, tokenizer=tokenizer, device="cpu")
+    made = load_pipeline(pipeline)
+    told = pipeline("a good film", top_k=None)
+    expected = {each["label"]: each["score"] for each in told}
+    for label, p in zip(made.labels, made.predict(["a good film"])[0], strict=True):
+        assert p == pytest.approx(expected[label], abs=1e-5)
+    with pytest.raises(Mistake, match="has no model and tokenizer"):
+        load_pipeline(object())
+
+
+@pytest.mark.parametrize(
+    ("config", "given", "link", "labels"),
+    [
+        ({"num_labels": 2}, {}, SOFTMAX, ("LABEL_0", "LABEL_1")),
+        ({"num_labels": 2}, {"labels": ["neg", "pos"]}, SOFTMAX, ("neg", "pos")),
+        ({"num_labels": 3, "problem_type": "multi_label_classification"}, {}, SIGMOIDS, None),
+        ({"num_labels": 3}, {"problem_type": "multi_label_classification"}, SIGMOIDS, None),
+        ({"num_labels": 1}, {}, IDENTITY, ("LABEL_0",)),
+        ({"num_labels": 1, "problem_type": "regression"}, {"labels": ["stars"]}, IDENTITY, ("stars",)),
+        ({"num_labels": 1}, {"labels": ["neg", "pos"]}, LOG_ODDS, ("neg", "pos")),
+        (
+            {"num_labels": 1, "problem_type": "multi_label_classification"},
+            {"labels": ["toxic"]},
+            LOG_ODDS,
+            ("not toxic", "toxic"),
+        ),
+        ({"num_labels": 2, "problem_type": "regression"}, {}, IDENTITY, None),
+    ],
+)
+def test_links(config: dict[str, Any], given: dict[str, Any], link: Any, labels: Any) -> None:
+    found, names = read_labels(config_of(**config), **given)
+    assert found is link
+    assert labels is None or names == labels
+
+
+def test_labels_that_cannot_be_read() -> None:
+    with pytest.raises(Mistake, match="the same name"):
+        read_labels(config_of(id2label={0: "a", 1: "a"}))
+    with pytest.raises(Mistake, match="no problem type 'ranking'"):
+        read_labels(config_of(num_labels=2), problem_type="ranking")
+    with pytest.raises(Mistake, match=r"give labels=\[...\]"):
+        read_labels(None)
+    assert read_labels(None, ["a", "b"])[1] == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("options", "given", "read"),
+    [
+        ({"num_labels": 2, "problem_type": "multi_label_classification"}, {}, torch.sigmoid),
+        ({"num_labels": 1}, {}, lambda z: z),
+        (
+            {"num_labels": 1},
+            {"labels": ["no", "yes"]},
+            lambda z: torch.cat([(-z).sigmoid(), z.sigmoid()], -1),
+        ),
+    ],
+)
+def test_predictions_of_every_link(options: dict[str, Any], given: dict[str, Any], read: Any) -> None:
+    module, tokenizer = zoo.module("Bert", **options), zoo.tokenizer_of("Bert")
+    made = wrap(module, tokenizer, **given)
+    own = torch.cat([zoo.own_logits(module, tokenizer, text) for text in zoo.SOME])
+    np.testing.assert_allclose(made.predict(zoo.SOME), read(own), atol=1e-5)
+
+
+def test_weights_that_are_not_finite() -> None:
+    module = zoo.module("Bert")
+    with torch.no_grad():
+        module.bert.embeddings.word_embeddings.weight[250, 0] = torch.nan  # a word that no sample has
+    with pytest.raises(Mistake, match=r"word_embeddings.weight' hold numbers that are not finite"):
+        wrap(module, zoo.tokenizer_of("Bert"))
+
+
+def test_ones_own_module() -> None:
+    """Not of transformers at all: ids and a mask in, logits out."""
+
+    class Mine(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = torch.nn.Embedding(zoo.N_IDS, 2)
+
+        def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+            x = self.table(input_ids) * attention_mask.unsqueeze(-1)
+            logits: torch.Tensor = x.sum(1) / attention_mask.sum(1, keepdim=True)
+            return logits
+
+    made = wrap(Mine(), zoo.tokenizer("wordpiece"), labels=["a", "b"])
+    assert made.network.can == {"predicts"}
+    assert made.predict(zoo.SOME).shape == (3, 2)
+    with pytest.raises(Mistake, match="has 2 logits, and 3 labels"):
+        wrap(Mine(), zoo.tokenizer("wordpiece"), labels=["a", "b", "c"])
+
+
+def test_fingerprint(folder: Path, copy: Path) -> None:
+    assert fingerprint(folder) == fingerprint(copy)
+    (copy / "README.md").write_text("words")
+    (copy / "training_args.json").write_text("{}")
+    assert fingerprint(folder) == fingerprint(copy)
+    for name in ("config.json", "tokenizer.json", "model.safetensors"):
+        before, old = fingerprint(copy), (copy / name).read_bytes()
+        (copy / name).write_bytes(old[:-1] + b" ")
+        assert fingerprint(copy) != before
+        (copy / name).write_bytes(old)
