@@ -132,7 +132,9 @@ def bytes_of(special: list[str]) -> Tokenizer:
 
 def fast(made: Tokenizer, inputs: list[str], names: dict[str, str]) -> PreTrainedTokenizerFast:
     tokens = {f"{name}_token": token for name, token in names.items()}
-    return PreTrainedTokenizerFast(tokenizer_object=made, model_input_names=inputs, **tokens)
+    kind: Any = PreTrainedTokenizerFast
+    result: PreTrainedTokenizerFast = kind(tokenizer_object=made, model_input_names=inputs, **tokens)
+    return result
 
 
 TOKENIZERS: dict[str, Callable[[], PreTrainedTokenizerFast]] = {
@@ -185,7 +187,7 @@ def batch(made: Model, texts: list[str] = SOME, queries: list[str] | None = None
 
 
 @torch.no_grad()
-def own_logits(made: nn.Module, tokens: PreTrainedTokenizerFast, *texts: str) -> Tensor:
+def own_logits(made: nn.Module, tokens: Any, *texts: str) -> Tensor:
     """What anybody would write: tokenizer, module, one text at a time. (1, labels)."""
     takes = inspect.signature(made.forward).parameters
     given = {name: value for name, value in tokens(*texts, return_tensors="pt").items() if name in takes}

@@ -238,6 +238,8 @@ def observer(network: Network, view: View | None = None, general: bool = False) 
     chosen = view or View()
     level = find_level(network, chosen)
     if not general and (level == "sentence" or "pools_by_attention" in network.can):
+        if chosen.layer not in (-1, 0) or chosen.heads not in (None, (0,)):
+            raise Mistake("this model has one attention: layer and heads are for transformers.")
         return PooledStates.observer(network, level)
     require({"attends", "edits_attention"}, network.can, "asking under other attention weights")
     if level == "sentence":
