@@ -87,10 +87,11 @@ def compute(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
 
 @contextmanager
 def a_gpu() -> Iterator[torch.device]:
-    """Inside, torch believes that there is one; its LSTM is spelt out, as cuDNN's kernel is not here."""
+    """Inside, torch believes that there is one; LSTM and GRU are spelt out, as cuDNN's kernels are not here."""
     with (
         patch("torch.optim.optimizer._get_fused_kernels_supported_devices", lambda: [GPU.type]),
         patch.object(nn.LSTM, "forward", lstm),
+        patch.object(nn.GRU, "forward", gru),
         patch.object(nn.Module, "to", to),
         Factories(),  # type: ignore[no-untyped-call]
     ):
@@ -114,5 +115,18 @@ def lstm(self: nn.LSTM, x: Tensor) -> tuple[Tensor, None]:
         i, f, g, o = (x_t @ W_ih.T + b_ih + h @ W_hh.T + b_hh).chunk(4, 1)
         c = f.sigmoid() * c + i.sigmoid() * g.tanh()
         h = o.sigmoid() * c.tanh()
+        states.append(h)
+    return torch.stack(states, 1), None
+
+
+def gru(self: nn.GRU, x: Tensor) -> tuple[Tensor, None]:
+    """One layer, one direction, batch first."""
+    W_ih, W_hh, b_ih, b_hh = self.all_weights[0]
+    h = x.new_zeros(len(x), self.hidden_size)
+    states = []
+    for x_t in x.unbind(1):
+        (r_x, z_x, n_x), (r_h, z_h, n_h) = (x_t @ W_ih.T + b_ih).chunk(3, 1), (h @ W_hh.T + b_hh).chunk(3, 1)
+        r, z = (r_x + r_h).sigmoid(), (z_x + z_h).sigmoid()
+        h = (1 - z) * (n_x + r * n_h).tanh() + z * h
         states.append(h)
     return torch.stack(states, 1), None

@@ -47,7 +47,10 @@ def test_every_kind_of_model_equals_equation_5(
     model, batch = zoo.network(encoder, attention, task, seed=3), zoo.batch([4, 1, 9], task)
     assert batch.labels is not None
     with torch.no_grad():
-        for method, new in ((occlusion, torch.zeros(6)), (mask, model.embedding.weight[UNK])):
+        for method, new in (
+            (occlusion, torch.zeros(model.embedding.embedding_dim)),
+            (mask, model.embedding.weight[UNK]),
+        ):
             found = method(model, batch, batch.labels)
             passage, query = by_hand(model, batch, batch.labels, new)
             torch.testing.assert_close(found.passage, passage, atol=1e-12, rtol=0)
