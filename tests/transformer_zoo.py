@@ -63,6 +63,13 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
 OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
     "Mistral": ("sentencepiece", GROUPED),
     "GPTNeoX": ("bytes", {**SIZES, "pad_token_id": None}),
+    "OPT": (
+        "bytes",
+        {"hidden_size": 16, "word_embed_proj_dim": 16, "num_hidden_layers": 2, "num_attention_heads": 4}
+        | {"ffn_dim": 24, **OF_DECODER},
+    ),
+    "Phi": ("bytes", {**SIZES, **OF_DECODER}),
+    "Gemma": ("sentencepiece", {**GROUPED, "head_dim": 4}),
     "XLNet": ("wordpiece", {"d_model": 16, "n_layer": 2, "n_head": 4, "d_inner": 24}),
     "ConvBert": ("wordpiece", SMALL),
 }

@@ -27,7 +27,9 @@ from heedful.cli.options import (
 
 def train(
     dataset: Annotated[str, typer.Argument(help="A corpus by name, one's own file, or hf:ID.")],
-    encoder: Annotated[str, typer.Option(help="bilstm, cnn, average or transformer.")] = "bilstm",
+    encoder: Annotated[
+        str, typer.Option(help="bilstm, bigru, cnn, average, transformer or none.")
+    ] = "bilstm",
     attention: Annotated[str, typer.Option(help="additive, dot, general or uniform.")] = "additive",
     seed: Annotated[int, typer.Option(help="Decides weights and order of the examples.")] = 0,
     vectors: Annotated[

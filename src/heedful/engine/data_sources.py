@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heedful.config import DataOptions, RunConfig
-from heedful.data import corpora, locate
+from heedful.data import corpora, locate, word2vec
 from heedful.data.fingerprint import fingerprint
 from heedful.data.readers.simple import split_files
 from heedful.data.readers.tables import file_format
@@ -101,7 +101,9 @@ def read_split(
 
 
 def vectors_fingerprint(vectors: str, data_dirs: Sequence[Path] = (), hash_file: HashFile = sha256) -> str:
-    """Of the file or folder of word vectors that is meant."""
+    """Of the file or folder of word vectors that is meant; word2vec depends on texts and settings alone."""
+    if vectors == word2vec.NAME:
+        return f"{word2vec.NAME}-{word2vec.VERSION}"
     place = locate_vectors(vectors, locate.data_dirs(data_dirs))
     files = [place] if place.is_file() else _all_files(place)
     return _of_files(files, str(place), hash_file).fingerprint

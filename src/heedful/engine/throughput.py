@@ -130,9 +130,14 @@ def _ask_seconds(model: ModelConfig, one: Ask, length: int) -> float:
 
 
 def _texts(number: int, length: int) -> Texts:
-    """Every text twice, so that labels that alternate cannot be learnt: training does not stop early."""
+    """Every text twice, so that labels that alternate cannot be learnt: training does not stop early.
+
+    Twenty words make a sentence, for models that read sentences.
+    """
     from heedful.data.batching import Texts
 
     once = np.random.default_rng(length).integers(4, WORDS, (number // 2, length + 2))
     lengths = np.full(number, length + 2, dtype=np.int64)
-    return Texts(once.repeat(2, axis=0).ravel(), lengths, np.cumsum(lengths) - lengths)
+    sentences = np.tile(np.arange(length + 2, dtype=np.int64) // 20, number)
+    begins = np.cumsum(lengths) - lengths
+    return Texts(once.repeat(2, axis=0).ravel(), lengths, begins, sentence_index=sentences)

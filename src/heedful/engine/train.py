@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from heedful.config import ModelConfig, RunConfig
-from heedful.data import locate
+from heedful.data import locate, word2vec
 from heedful.data.batching import CPU, Encoded, encode
 from heedful.data.describe import describe_reading
 from heedful.data.vectors import load_vectors
@@ -143,7 +143,9 @@ def start(
     """A fresh network, with its word vectors where they were asked for."""
     vectors = None
     model_config: ModelConfig = config.model
-    if config.vectors is not None:
+    if config.vectors == word2vec.NAME:
+        vectors = word2vec.train_word2vec(words, vocabulary, model_config.embedding_dim, config.seed)
+    elif config.vectors is not None:
         rng = np.random.default_rng([config.seed, 0])
         missing, folders = config.training.missing_vectors, locate.data_dirs(data_dirs)
         counts = Counter(chain.from_iterable(text.forms for text in words))

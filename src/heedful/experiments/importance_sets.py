@@ -12,11 +12,12 @@ How few would have been enough is known, too (smallest_set.py): every ranking is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from heedful.experiments.attention_choice import AttentionChoice
@@ -59,8 +60,16 @@ class ImportanceSetsConfig(AttentionChoice):
         return rankings
 
 
+def explainers_of(config: ImportanceSetsConfig) -> list[str]:
+    return [name for name in config.rankings if name not in RANKINGS]
+
+
 def run(
-    model: Network, batches: Batches, config: ImportanceSetsConfig, rng: np.random.Generator
+    model: Network,
+    batches: Batches,
+    config: ImportanceSetsConfig,
+    rng: np.random.Generator,
+    states: Mapping[str, Mapping[str, NDArray[Any]]] | None = None,
 ) -> Iterator[Chunk]:
     """One row for each text and `ranking` (each draw of the random one is a ranking): `removed` (items gone at the
     first flip; undefined: never), `share` of the items, and the size of the smallest flipping set (`smallest_low`,
@@ -73,7 +82,7 @@ def run(
     IMPORTANCE_SETS.check(model.can)
     check_decides(model.link, IMPORTANCE_SETS.name)
     observe, generator_of = observer(model, config.view()), generators(rng)
-    named = rankers(model, config.rankings, config.draws)
+    named = rankers(model, config.rankings, config.draws, states or {})
     for examples, batch in batches:
         seen = observe(examples, batch)
         decided, rngs = decision(seen), [generator_of(i) for i in examples]
@@ -235,4 +244,5 @@ IMPORTANCE_SETS = Experiment(
     examples=reasons,
     tabulate=compare,
     forwards=(8, 8),
+    explainers=explainers_of,
 )

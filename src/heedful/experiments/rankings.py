@@ -12,10 +12,12 @@ the first in the text goes first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.experiments.erase import decision
@@ -25,18 +27,19 @@ from heedful.models.network import Network
 from heedful.records import Batch
 
 ATTENTION, GRADIENT, PRODUCT, RANDOM = "attention", "attention_gradient", "attention_x_gradient", "random"
-OWN = (ATTENTION, GRADIENT, PRODUCT, RANDOM)
 GRADIENTS = 16  # texts of one backward pass
 
 Ranker = Callable[[Observed, Batch, list[np.random.Generator]], list[Tensor]]
 
 
-def rankers(model: Network, names: tuple[str, ...], draws: int) -> dict[str, Ranker]:
-    """Each name as a function to scores (B, T), one for each draw."""
-    return {name: _ranker(model, name, draws) for name in names}
+def rankers(
+    model: Network, names: tuple[str, ...], draws: int, states: Mapping[str, Mapping[str, NDArray[Any]]]
+) -> dict[str, Ranker]:
+    """Each name as a function to scores (B, T), one for each draw; `states` is what explainers have learnt."""
+    return {name: _ranker(model, name, draws, states.get(name)) for name in names}
 
 
-def _ranker(model: Network, name: str, draws: int) -> Ranker:
+def _ranker(model: Network, name: str, draws: int, state: Mapping[str, NDArray[Any]] | None) -> Ranker:
     if name == ATTENTION:
         return lambda seen, batch, rngs: [seen.alpha]
     if name == GRADIENT:
@@ -45,7 +48,7 @@ def _ranker(model: Network, name: str, draws: int) -> Ranker:
         return lambda seen, batch, rngs: [seen.alpha * attention_gradient(seen)]
     if name == RANDOM:
         return lambda seen, batch, rngs: random_scores(seen, rngs, draws)
-    explainer = EXPLAINERS.find(name)
+    explainer = EXPLAINERS.find(name).with_state(state)
     explainer.check(model.can)
     options = {"parts": "passage"} if "parts" in explainer.options else {}
 
