@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from heedful.data.batching import cut
 from heedful.errors import Mistake
 from heedful.models.huggingface.attention_calls import Each, attention_calls
 from heedful.models.huggingface.undisturbed import undisturbed, without_traces
@@ -25,11 +26,14 @@ class Inputs:
     x: Tensor | None = None  # (n, width, dim)
     ids: Tensor | None = None  # (n, width)
 
-    def rows(self, which: Tensor, width: int) -> Inputs:
-        def some(part: Tensor | None) -> Tensor | None:
-            return None if part is None else part[which, :width]
+    def rows(self, which: Tensor, width: int, side: Side) -> Inputs:
+        """Some sequences, cut to a width that holds them."""
 
-        return Inputs(self.present[which, :width], self.types[which, :width], some(self.x), some(self.ids))
+        def some(part: Tensor) -> Tensor:
+            return part[which, :width] if side == "right" else part[which, part.shape[1] - width :]
+
+        x, ids = (None if part is None else some(part) for part in (self.x, self.ids))
+        return Inputs(some(self.present), some(self.types), x, ids)
 
 
 class Forward:
@@ -73,8 +77,12 @@ class Forward:
             return self.module(**given)
 
 
-def by_length(inputs: Inputs) -> list[tuple[Tensor, Inputs]]:
-    """Sequences of one length together, without padding (which is at the right)."""
-    lengths = inputs.present.sum(1)
-    groups = [(lengths == n).nonzero().squeeze(1) for n in torch.unique(lengths).tolist()]
-    return [(which, inputs.rows(which, int(lengths[which[0]]))) for which in groups]
+def by_length(inputs: Inputs, side: Side, tokens: int | None = None) -> list[tuple[Tensor, Inputs]]:
+    """Sequences of one length together; with `tokens`, of like length, at most so many tokens with their padding."""
+    lengths = inputs.present.sum(1)  # (n,)
+    if tokens is None:
+        groups = [(lengths == n).nonzero().squeeze(1) for n in torch.unique(lengths).tolist()]
+    else:
+        found = cut(lengths.cpu().numpy(), len(lengths), token_budget=tokens)
+        groups = [torch.from_numpy(which).to(lengths.device) for which in found]
+    return [(which, inputs.rows(which, int(lengths[which].max()), side)) for which in groups]

@@ -17,6 +17,8 @@ from heedful.models.network import Edit, Output, require
 from heedful.models.sequence import Frame, Long, Sequences, Side, sequences
 from heedful.records import Batch, Tokens
 
+TOKENS, TOKENS_ON_DEVICE = 2**10, 2**15
+
 
 class HuggingFaceNetwork:
     """What the module says of a batch is what it says of the joined texts, each by itself (models/sequence.py).
@@ -135,13 +137,16 @@ class HuggingFaceNetwork:
         if edit is not None and found.row is not None:
             raise Mistake(self._no_attention)
         inputs = self._inputs(batch, found, x, x_query, self.abilities.embeddings)
-        if self.abilities.padding is None:
-            groups = [(which, self.forward(some, "right")) for which, some in by_length(inputs)]
-            order = torch.cat([which for which, _ in groups]).argsort()
-            logits = torch.cat([answer for _, answer in groups])[order]
+        tracked = torch.is_grad_enabled() and inputs.x is not None and inputs.x.requires_grad
+        if edit is not None:
+            logits = self.forward(inputs, self._side, self._editing(edit, found))
+        elif tracked and self.abilities.padding:
+            logits = self.forward(inputs, self._side)
         else:
-            each = None if edit is None else self._editing(edit, found)
-            logits = self.forward(inputs, self.abilities.padding, each)
+            tokens = None if self.abilities.padding is None else self._tokens
+            groups = by_length(inputs, self._side, tokens)
+            order = torch.cat([which for which, _ in groups]).argsort()
+            logits = torch.cat([self.forward(some, self._side) for _, some in groups])[order]
         return Output(found.gather(logits, len(batch)), self.link)
 
     @torch.no_grad()
@@ -166,7 +171,7 @@ class HuggingFaceNetwork:
             apart = (
                 [(torch.arange(n, device=self.device), inputs)]
                 if self.abilities.padding
-                else by_length(inputs)
+                else by_length(inputs, "right")
             )
             for which, some in apart:
                 told = torch.stack(self.forward.attentions(some, self._side), dim=1)
@@ -197,6 +202,11 @@ class HuggingFaceNetwork:
     @property
     def _side(self) -> Side:
         return self.abilities.padding or "right"
+
+    @property
+    def _tokens(self) -> int:
+        """Of one forward pass. On a processor more are no faster, and more padding is slower."""
+        return TOKENS if self.device.type == "cpu" else TOKENS_ON_DEVICE
 
     @property
     def _name(self) -> str:
