@@ -17,7 +17,7 @@ from heedful.experiments import find, to_table
 from heedful.experiments.erase import decision, flipped
 from heedful.experiments.experiment import generators
 from heedful.experiments.importance_sets import ImportanceSetsConfig
-from heedful.experiments.observe import Observed, observer
+from heedful.experiments.observe import Observed, View, observer
 from heedful.experiments.pooled import PooledStates
 from heedful.experiments.rankings import attention_gradient, falling
 from heedful.experiments.smallest_set import exact_smallest, smallest_sets
@@ -25,6 +25,7 @@ from heedful.measure.statistics import effect_size, mcnemar, proportion
 from heedful.models.classifier import AttentiveClassifier
 from heedful.models.link import SIGMOIDS
 from heedful.records import Batch
+from toy_transformer import ToyTransformer
 
 LENGTHS = [7, 1, 12, 2, 9]
 each_task = pytest.mark.parametrize("task", zoo.TASK_NAMES)
@@ -373,3 +374,45 @@ def test_proportions_and_paired_counts() -> None:
         (2 - 1 - 3) / 6
     )  # |2|, |1|, |7| rank 2, 1, 3; 0 is left out
     assert np.isnan(effect_size(first, first))
+
+
+@pytest.mark.parametrize("view", [View(), View(layer=0, heads=(1,)), View(layer=1, heads=(0, 2), row="mean")])
+def test_the_same_questions_to_a_transformer(view: View) -> None:
+    """Every prefix is an edited forward pass; the gradient by attention is that of differences."""
+    model, batch = ToyTransformer(), zoo.batch([5, 3, 1])
+    seen = observer(model, view)(np.arange(3), batch)
+    order = falling(seen.alpha, seen.real)
+    along = seen.erase_along(order)
+    for row, n in enumerate([5, 3, 1]):
+        for k in range(n - 1):
+            alpha = seen.alpha.clone()
+            alpha[row, order[row, : k + 1]] = 0.0
+            alpha[row] /= alpha[row].sum()
+            expected = seen.decode(alpha.unsqueeze(1))[row, 0]
+            torch.testing.assert_close(along[row, k], expected, atol=1e-12, rtol=0)
+        assert along[row, n - 1 :].isnan().all()
+    slope, decided = attention_gradient(seen), decision(seen)
+    for t in range(5):
+        ends = []
+        for step in (-1e-6, 1e-6):
+            alpha = seen.alpha.clone()
+            alpha[:, t] += step
+            p = seen.decode(alpha.unsqueeze(1)).squeeze(1)
+            ends.append(p.gather(1, decided.unsqueeze(1)).squeeze(1))
+        there = seen.real[:, t]
+        torch.testing.assert_close(((ends[1] - ends[0]) / 2e-6)[there], slope[there, t], atol=1e-7, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["erasure", "flips", "importance_sets"])
+def test_rows_of_a_transformer(name: str) -> None:
+    model, batch, experiment = ToyTransformer(), zoo.batch([6, 4, 1]), find(name)
+    options = {"layer": 0, "heads": [1]} | (
+        {"rankings": ["attention", "random", "gradient"]} if "sets" in name else {}
+    )
+    config = experiment.config.parse(options, "test")
+    table = to_table(experiment.run(model, [(np.arange(3), batch)], config, np.random.default_rng(0)))
+    for row in table.to_pylist():
+        if name == "importance_sets" and row["n_words"] > 1:
+            assert row["smallest_low"] in (1.0, 2.0)
+            assert row["smallest_high"] is None or row["smallest_low"] <= row["smallest_high"]
+    experiment.summarise(table)

@@ -206,7 +206,7 @@ def flips_compare(evidence: Evidence) -> Comparison:
     for setting, found in evidence:
         means = [mean_of([number_at(one, f"overall.{cell}.percent") for one in found]) for cell in CELLS]
         p = mean_of([number_at(one, "overall.p") for one in found])
-        told = "-" if p is None else f"{p:.2g}"
+        told = "-" if p is None else f"{p:.2g}" if p > 0 else "< 1e-300"
         rows.append(
             (*setting, f"ours ({len(found)} seed{'s' * (len(found) > 1)})", *map(_percent, means), told)
         )
