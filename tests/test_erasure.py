@@ -88,6 +88,7 @@ def test_rows_of_a_plain_loop(task: zoo.TaskName, drawn: str) -> None:
         assert row["js_top"] == pytest.approx(js(p, q_top), abs=1e-10)
         assert row["js_random"] == pytest.approx(js(p, q_r), abs=1e-10)
         assert row["delta_js"] == pytest.approx(js(p, q_top) - js(p, q_r), abs=1e-10)
+        assert row["margin"] == pytest.approx(np.sort(p)[-1] - np.sort(p)[-2], abs=1e-10)
         assert row["flip_top"] == float(q_top.argmax() != p.argmax())
         assert row["flip_random"] == float(q_r.argmax() != p.argmax())
 
@@ -308,6 +309,7 @@ def test_the_flip_table() -> None:
             "max_attention": [0.1] * 10,
             "flip_top": pa.array(top, pa.float64()),
             "flip_random": pa.array(random, pa.float64()),
+            "margin": pa.array([0.05, 0.05, 0.2, 0.2, 0.7, 0.7, 1.0, 0.0, 0.3, None], pa.float64()),
         }
     )
     found = find("flips").summarise(table)
@@ -322,6 +324,9 @@ def test_the_flip_table() -> None:
     by_class = found["by_class"]
     for cell in ("both", "only_top", "only_random", "neither"):
         assert sum(by_class[c][cell]["count"] for c in by_class) == line[cell]["count"]
+    by_margin = found["by_margin"]
+    assert [by_margin[name]["n"] for name in ("< .1", ".1 to .5", "≥ .5")] == [3, 2, 3]
+    assert [by_margin[name]["top"]["count"] for name in ("< .1", ".1 to .5", "≥ .5")] == [3, 1, 0]
     empty = found["by_max_attention"]["[.5, .75)"]
     assert empty["n"] == 0
     assert empty["p"] is empty["top"]["percent"] is None
