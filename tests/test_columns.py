@@ -296,6 +296,24 @@ def test_special_tokens_are_shown_as_a_share() -> None:
     assert silent.about_special() == "special tokens +0 (0% of everything)"
 
 
+def test_what_fell_to_no_token_is_shown_and_kept(tmp_path: Path) -> None:
+    whole = replace(PLAIN, rest=-0.75)
+    told = "special tokens +0.25 (12% of everything), positions and biases -0.75 (38% of everything)"
+    ex = Explanation([replace(THREE[0], attributions=(whole,)), *THREE[1:]])
+    assert told in ex.to_html()
+    ex.save(tmp_path / "x.parquet")
+    assert Explanation.load(tmp_path / "x.parquet") == ex
+    assert Explanation.from_json(ex.to_json()) == ex
+    assert ex[0].attributions[0].rest == -0.75
+    assert ex[1].attributions[0].rest is None
+    halved = Explanation([replace(THREE[0], attributions=(replace(whole, scores={"passage": np.ones(2)}),))])
+    assert (
+        halved.normalised()[0].attributions[0].rest == -0.375 == halved[0].attributions[0].normalised().rest
+    )
+    with pytest.raises(Mistake, match="has the score inf for what is no token"):
+        check_columns(broken("attributions", "rest", math.inf, 1))
+
+
 def test_files_of_the_first_format_are_read(tmp_path: Path) -> None:
     """As they were written before records had columns: one JSON record in the first row of each example."""
     ex = Explanation([replace(e, attributions=(replace(PLAIN, special=None),)) for e in THREE], "old")

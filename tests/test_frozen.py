@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,32 +15,46 @@ from torch.nn import functional as F
 from torch.overrides import _get_current_function_mode_stack
 
 import zoo
+
+pytest.importorskip("transformers", reason="transformers is not installed")
+
+import transformer_zoo
 from heedful.errors import Mistake
 from heedful.explainers import EXPLAINERS
 from heedful.explainers.decomposition import decompose
 from heedful.explainers.frozen import BIASES, POSITIONS, RULES, Frozen, frozen
 from heedful.explainers.relevance import lrp
 from heedful.models.classifier import AttentiveClassifier
+from heedful.models.huggingface import HuggingFaceNetwork, wrap
 from heedful.models.link import SOFTMAX
+from heedful.models.model import Model
 from heedful.models.network import Output
 from heedful.records import Batch
 from test_toy_transformer import ids_of
-from tiny_transformers import DECODERS, FAMILIES, EmbeddingsGiven, module
 from toy_transformer import DIM, HEADS, LAYERS, Array, ToyTransformer, by_hand
 
-FLOAT32_NORMS = ("deberta", "llama", "mistral", "qwen2", "gemma")  # whatever the type of their weights
 LENGTHS = [5, 9, 2]
 TARGET = torch.tensor([0, 1, 2])
+FAMILIES = [*transformer_zoo.FAMILIES, *transformer_zoo.OTHERS]
+FLOAT32_NORMS = ("Deberta", "Llama", "Mistral", "Qwen2", "Gemma")  # whatever the type of their weights
+ROTARY = ("ModernBert", "GPTNeoX", "Phi", "Llama", "Mistral", "Qwen2", "Gemma")
+WITHOUT_POSITIONS = (*ROTARY, "DebertaV2", "XLNet")  # none that is added: it is in the attention's scores
 
 
-def texts(family: str) -> Batch:
-    """Decoders read the last token, so theirs have no padding here."""
-    return zoo.batch([7, 7, 7] if family in DECODERS else LENGTHS)
+@cache
+def model(family: str, query: bool = False) -> Model:
+    """In float64."""
+    made = transformer_zoo.module(family).double()
+    return wrap(made, transformer_zoo.tokenizer_of(family), query=query)
+
+
+def network_of(module: nn.Module, family: str = "Bert") -> HuggingFaceNetwork:
+    return transformer_zoo.network(wrap(module, transformer_zoo.tokenizer_of(family)))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_parts_of_a_logit_are_the_logit(family: str) -> None:
-    network, batch = EmbeddingsGiven(module(family)), texts(family)
+    network, batch = transformer_zoo.network(model(family)), transformer_zoo.batch(model(family))
     with torch.no_grad():
         f = network(batch).score(TARGET)
     found = decompose(network, batch, TARGET)
@@ -56,37 +71,83 @@ def test_the_parts_of_a_logit_are_the_logit(family: str) -> None:
     torch.testing.assert_close(found.special, (found.passage * ~mask).sum(1))
     assert found.passage[~batch.passage.present].eq(0).all(), "padding has no part in it"
     assert found.words.abs().min() > 1e-6
-    learned = family not in ("modernbert", "gpt_neox", "phi", "llama", "mistral", "qwen2", "gemma")
-    assert (found.positions.abs().min() > 0) == learned, (
-        "rotary positions turn queries and keys, and are not added"
-    )
-    assert (found.biases.abs().min() > 0) == (family not in ("llama", "mistral", "gemma")), (
+    assert (found.positions.abs().min() > 0) == (family not in WITHOUT_POSITIONS)
+    assert (found.biases.abs().min() > 0) == (family not in ("Llama", "Mistral", "Gemma")), (
         "some have no biases"
     )
 
 
-@pytest.mark.parametrize("family", ["bert", "albert", "modernbert", "deberta-v2"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_in_float32_the_parts_are_the_logit_to_rounding(family: str) -> None:
+    made = transformer_zoo.model(family)
+    network, batch = transformer_zoo.network(made), transformer_zoo.batch(made)
+    scores = EXPLAINERS["lrp"].run(network, batch, TARGET)
+    assert scores.special is not None
+    summed = scores.passage.sum(1) + scores.special + sum(scores.rest.values())
+    with torch.no_grad():
+        torch.testing.assert_close(summed, network(batch).score(TARGET), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
 def test_a_text_alone_and_among_others(family: str) -> None:
-    network, batch = EmbeddingsGiven(module(family)), texts(family)
+    made = model(family)
+    network, batch = transformer_zoo.network(made), transformer_zoo.batch(made)
     together = decompose(network, batch, TARGET)
+    near = 1e-5 if family in FLOAT32_NORMS else 1e-10
     for i in range(len(batch)):
-        alone = decompose(network, zoo.row(batch, i), TARGET[i : i + 1])
+        row = torch.tensor([i])
+        alone = decompose(network, batch.rows(row), TARGET[row])
         n = alone.passage.shape[1]
-        torch.testing.assert_close(together.passage[i, :n], alone.passage[0], atol=1e-10, rtol=1e-8)
+        torch.testing.assert_close(together.passage[i, :n], alone.passage[0], atol=near, rtol=near)
         for name in ("special", "positions", "biases"):
             torch.testing.assert_close(
-                getattr(together, name)[i], getattr(alone, name)[0], atol=1e-10, rtol=1e-8
+                getattr(together, name)[i], getattr(alone, name)[0], atol=near, rtol=near
             )
 
 
-@pytest.mark.parametrize("implementation", ["eager", "sdpa"])
-def test_every_implementation_of_attention_gives_the_same(implementation: str) -> None:
-    made = module("bert")
-    made.set_attn_implementation(implementation)
-    other = module("bert")
-    other.set_attn_implementation("eager")
-    one, two = (decompose(EmbeddingsGiven(m), zoo.batch(LENGTHS), TARGET) for m in (made, other))
-    torch.testing.assert_close(one.passage, two.passage, atol=1e-12, rtol=1e-9)
+@pytest.mark.parametrize("family", ["Bert", "Roberta", "ModernBert"])
+def test_pairs_of_texts(family: str) -> None:
+    made = model(family, query=True)
+    network, batch = transformer_zoo.network(made), transformer_zoo.batch(made)
+    scores = EXPLAINERS["lrp"].run(network, batch, TARGET)
+    assert batch.query is not None
+    assert scores.query is not None
+    assert scores.special is not None
+    assert scores.query[~batch.query.mask].eq(0).all()
+    assert scores.query.abs().sum(1).min() > 1e-6
+    summed = scores.passage.sum(1) + scores.query.sum(1) + scores.special + sum(scores.rest.values())
+    with torch.no_grad():
+        torch.testing.assert_close(summed, network(batch).score(TARGET), atol=1e-10, rtol=0)
+    only = EXPLAINERS["lrp"].run(network, batch, TARGET, parts="query")
+    assert only.query is not None
+    assert torch.equal(only.query, scores.query)
+    assert only.passage.eq(0).all()
+
+
+@pytest.mark.parametrize("family", ["Bert", "GPT2"])
+def test_a_text_longer_than_the_model_reads(family: str) -> None:
+    """It is read in windows, and its logit, the weighted mean of theirs, is taken apart all the same."""
+    made = model(family)
+    network = transformer_zoo.network(made)
+    batch = transformer_zoo.batch(made, ["a good film " * 40, "waste", "it isn't bad at all " * 30])
+    with pytest.warns(UserWarning, match="windows"):
+        f = network(batch).score(TARGET).detach()
+    with pytest.warns(UserWarning, match="windows"):
+        found = decompose(network, batch, TARGET)
+    torch.testing.assert_close(found.f, f, atol=1e-12, rtol=0)
+    assert found.gap.abs().max() < 1e-10
+    assert found.biases.abs().min() > 0
+
+
+@pytest.mark.parametrize("family", ["Bert", "GPT2", "Llama"])
+def test_every_implementation_of_attention_gives_the_same(family: str) -> None:
+    found = []
+    for implementation in ("eager", "sdpa"):
+        made = transformer_zoo.module(family, attn_implementation=implementation).double()
+        assert made.config._attn_implementation == implementation
+        network = network_of(made, family)
+        found.append(decompose(network, transformer_zoo.batch(model(family)), TARGET).passage)
+    torch.testing.assert_close(*found, atol=1e-6, rtol=1e-6)
 
 
 ACTIVATIONS = [
@@ -106,8 +167,8 @@ ACTIVATIONS = [
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_every_activation_is_its_ratio(activation: str) -> None:
     """However it is written: z is worth act(z), so all that is left in biases is what was in the biases."""
-    made = module("bert", hidden_act=activation)
-    found = decompose(EmbeddingsGiven(made), zoo.batch(LENGTHS), TARGET)
+    made = transformer_zoo.module("Bert", hidden_act=activation).double()
+    found = decompose(network_of(made), transformer_zoo.batch(model("Bert")), TARGET)
     torch.testing.assert_close(found.gap, torch.zeros(3).double(), atol=1e-10, rtol=0)
     act = made.bert.encoder.layer[0].intermediate.intermediate_act_fn
     z = torch.linspace(-3, 3, 13).double().requires_grad_()
@@ -239,48 +300,49 @@ def everything(made: nn.Module) -> dict[str, Any]:
     return state
 
 
-@pytest.mark.parametrize("family", ["bert", "gpt2", "llama"])
+@pytest.mark.parametrize(
+    ("family", "name"), [("Bert", "hidden_act"), ("GPT2", "activation_function"), ("Llama", "hidden_act")]
+)
 @pytest.mark.parametrize("fails", [False, True])
-def test_nothing_survives(family: str, fails: bool) -> None:
-    name = "activation_function" if family == "gpt2" else "hidden_act"
-    made = module(family, 0, **{name: "gelu_new"})
-    before, batch = everything(made), texts(family)
-    own = EmbeddingsGiven(made)(batch).logits
-    network = Breaks(made) if fails else EmbeddingsGiven(made)
+def test_nothing_survives(family: str, name: str, fails: bool) -> None:
+    made = transformer_zoo.module(family, 0, **{name: "gelu_new"}).double()
+    network, batch = network_of(made, family), transformer_zoo.batch(model(family))
+    before, own = everything(made), network(batch).logits
     if fails:
+        head = made.classifier if hasattr(made, "classifier") else made.score
+        broken = head.register_forward_pre_hook(half_way)
         with pytest.raises(RuntimeError, match="half way"):
             decompose(network, batch, TARGET)
+        broken.remove()
     else:
         decompose(network, batch, TARGET)
     after = everything(made)
     assert before.keys() == after.keys()
-    for name, value in before.items():
-        assert torch.equal(value, after[name]) if isinstance(value, Tensor) else value == after[name], name
-    assert torch.equal(EmbeddingsGiven(made)(batch).logits, own)
+    for key, value in before.items():
+        assert torch.equal(value, after[key]) if isinstance(value, Tensor) else value == after[key], key
+    assert torch.equal(network(batch).logits, own)
 
 
-class Breaks(EmbeddingsGiven):
-    def __call__(self, batch: Batch, **given: Any) -> Output:
-        super().__call__(batch, **given)
-        raise RuntimeError("half way")
+def half_way(part: nn.Module, given: Any) -> None:
+    raise RuntimeError("half way")
 
 
 def test_a_forward_that_was_somebodys_own_is_given_back() -> None:
-    made = module("bert")
+    made = transformer_zoo.module("Bert").double()
     act = made.bert.encoder.layer[0].intermediate.intermediate_act_fn
     own = act.forward
     act.forward = own
-    decompose(EmbeddingsGiven(made), zoo.batch(LENGTHS), TARGET)
+    decompose(network_of(made), transformer_zoo.batch(model("Bert")), TARGET)
     assert vars(act)["forward"] is own
 
 
-def test_parameters_without_gradients_and_inference_mode() -> None:
-    made, batch = module("bert"), zoo.batch(LENGTHS)
-    expected = decompose(EmbeddingsGiven(made), batch, TARGET)
+def test_parameters_without_gradients_and_no_grad() -> None:
+    made, batch = transformer_zoo.module("Bert").double(), transformer_zoo.batch(model("Bert"))
+    expected = decompose(network_of(made), batch, TARGET)
     for parameter in made.parameters():
         parameter.requires_grad_(False)
     with torch.no_grad():
-        found = decompose(EmbeddingsGiven(made), batch, TARGET)
+        found = decompose(network_of(made), batch, TARGET)
     assert torch.equal(found.passage, expected.passage)
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from pyarrow.compute import field
 
 import zoo
 from heedful.errors import Mistake
-from heedful.experiments import find, to_table
+from heedful.experiments import Trial, find, to_table
 from heedful.experiments.heads import HeadsConfig
+from heedful.experiments.summary import column
+from material import table_of_heads
 from test_toy_transformer import ids_of, probabilities
 from toy_transformer import HEADS, LAYERS, ToyTransformer, by_hand
 
@@ -85,3 +88,26 @@ def test_a_head_that_nothing_reads_is_worth_nothing() -> None:
         cases = [r["tvd"] < 0.01 for r in table if r["operation"] == operation]  # type: ignore[operator]
         assert line["share_of_cases_negligible"] == pytest.approx(np.mean(cases))
         assert line["order"][-1] == [0, 0]
+
+
+def test_the_verdict_is_the_share_of_heads_that_hardly_matter() -> None:
+    experiment, table = find("heads"), table_of_heads(40)
+    trial = Trial("heads", table, experiment.summarise(table))
+    found = experiment.verdict(trial)
+    assert found is not None
+    assert (found.value, found.low, found.high) == (
+        0.5,
+        0.5,
+        0.5,
+    )  # layer 0 of two, whichever texts are drawn
+    assert found.grade == "against"
+    assert "50% (95% CI 50% to 50%) of the 6 heads can be made uniform" in found.sentence
+    assert trial.summary["share_negligible"] == {"mean": 0.5, "low": 0.5, "high": 0.5}
+    means = column(table.filter((field("layer") == 1) & (field("operation") == "off")), "tvd")
+    figure = next(figure for figure in experiment.figures(trial) if figure.id == "heads-off")
+    cells = {(row["y"], row["x"]): row["value"] for row in figure.spec["data"]["values"]}
+    assert cells[0, 0] == 0
+    assert np.mean([cells[1, head] for head in range(3)]) == pytest.approx(means.mean(), abs=1e-4)
+    first = next(iter(experiment.examples(trial)))
+    biggest = max(table.to_pylist(), key=lambda row: float(row["tvd"]))
+    assert first.places[0] == biggest["example"]

@@ -21,6 +21,7 @@ from heedful.experiments.permutation import PermutationConfig, changes
 from heedful.experiments.permutation import run as run_permutation
 from heedful.explainers import EXPLAINERS
 from heedful.explainers.attention_weights import attention
+from heedful.explainers.decomposition import decompose
 from heedful.explainers.gradient import gradient, gradient_x_input
 from heedful.explainers.integrated_gradients import integrated_gradients
 from heedful.explainers.occlusion import mask, occlusion, omission
@@ -41,7 +42,7 @@ class ByHand:
         self.words = tokens.mask[row][tokens.present[row]]  # (n,)
         assert tokens.word_index is not None
         self.word_index = tokens.word_index[row][tokens.present[row]]
-        self.x = network.module.get_input_embeddings()(self.ids).detach()  # type: ignore[operator]
+        self.x = network.module.get_input_embeddings()(self.ids).detach()
 
     def f(self, x: Tensor) -> Tensor:
         every = [
@@ -84,7 +85,7 @@ def test_captum_on_pairs() -> None:
     assert ours.query is not None
     for row, texts in enumerate(zip(zoo.SOME, zoo.QUERIES, strict=True)):
         given = zoo.tokenizer("wordpiece")(*texts, return_tensors="pt")
-        x = network.module.get_input_embeddings()(given["input_ids"]).detach()  # type: ignore[operator]
+        x = network.module.get_input_embeddings()(given["input_ids"]).detach()
 
         def f(x: Tensor, row: int = row, types: Tensor = given["token_type_ids"]) -> Tensor:
             logits: Tensor = network.module(inputs_embeds=x, token_type_ids=types.expand(len(x), -1)).logits
@@ -228,6 +229,10 @@ def test_experiments_run_and_make_sense() -> None:
     assert (np.asarray(rows["median"]) >= 0).all()
     assert (np.asarray(rows["max"]) >= np.asarray(rows["median"])).all()
     assert np.asarray(rows["max"]).max() > 0
+    last = np.asarray(rows["median"])
+    first = PermutationConfig(permutations=5, layer=0, heads=(1, 2))
+    rows = next(iter(run_permutation(made.network, batches, first, rng())))
+    assert not np.allclose(rows["median"], last)  # another layer is another question
     rows = next(iter(run_adversarial(made.network, batches, AdversarialConfig(epsilon=0.05), rng())))
     assert (np.asarray(rows["delta_y"]) <= 0.05 + 1e-6).all()
     assert (np.asarray(rows["jsd"]) <= np.asarray(rows["bound"]) + 1e-9).all()
@@ -236,6 +241,34 @@ def test_experiments_run_and_make_sense() -> None:
     assert len(columns["example"]) == 3
     with pytest.raises(Mistake, match=r"permutation needs a model .*edits_attention"):
         next(iter(run_permutation(zoo.model("MPNet").network, batches, PermutationConfig(), rng())))
+
+
+@pytest.mark.parametrize("family", [*zoo.FAMILIES, *zoo.OTHERS])
+def test_lrp_sums_to_the_logit(family: str) -> None:
+    """Words, special tokens, positions and biases: everything is somewhere, for pairs, too."""
+    made = zoo.model(family, query=True)
+    network, batch = zoo.network(made), zoo.batch(made)
+    parts = decompose(network, batch, TARGET)
+    with torch.no_grad():
+        f = network(batch).score(TARGET)
+    close(parts.words + parts.special + parts.positions + parts.biases, f)
+    assert (parts.words.abs() > 1e-4).all()
+
+
+@pytest.mark.parametrize("name", ["rollout", "attention_flow", "attention_x_norm", "value_zeroing"])
+def test_maps_of_several_layers(name: str) -> None:
+    for family in ("Bert", "GPT2"):
+        made = zoo.model(family, query=True)
+        network, batch = zoo.network(made), zoo.batch(made)
+        found = EXPLAINERS[name].run(network, batch, TARGET)
+        assert found.query is not None
+        for row in range(3):
+            alone = EXPLAINERS[name].run(network, batch.rows(torch.tensor([row])), TARGET[row : row + 1])
+            close(found.passage[row, : alone.passage.shape[1]], alone.passage[0])
+    needs = EXPLAINERS[name].needs
+    if "edits_attention" in needs or "mixes_values" in needs:
+        with pytest.raises(Mistake, match=name):
+            EXPLAINERS[name].check(zoo.model("MPNet").network.can)
 
 
 def rng() -> np.random.Generator:

@@ -124,9 +124,7 @@ def test_the_hub_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch, tmp_pat
         raise ConnectionError("no route")
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", unreachable)
-    with pytest.raises(
-        Mistake, match=r"no folder someone/model, .*the hub cannot be reached \(ConnectionError\)"
-    ):
+    with pytest.raises(Mistake, match=r"no folder someone/model, .*the hub cannot be reached"):
         load("someone/model")
     with pytest.raises(Mistake, match="not to be asked"):
         load("someone/model", offline=True)
@@ -228,8 +226,8 @@ def test_ones_own_module() -> None:
 
         def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
             x = self.table(input_ids) * attention_mask.unsqueeze(-1)
-            logits: torch.Tensor = x.sum(1) / attention_mask.sum(1, keepdim=True)
-            return logits
+            mean: torch.Tensor = x.sum(1) / attention_mask.sum(1, keepdim=True)
+            return mean
 
     made = wrap(Mine(), zoo.tokenizer("wordpiece"), labels=["a", "b"])
     assert made.network.can == {"predicts"}

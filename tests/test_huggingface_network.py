@@ -55,13 +55,12 @@ def test_unedited_attention_is_eager_to_the_last_bit(family: str) -> None:
     network, batch = zoo.network(made), zoo.batch(made)
     listened = network(batch, edit=same).logits
     torch.testing.assert_close(listened, network(batch).logits, atol=1e-5, rtol=0)
-    module: Any = network.module
-    before = module.config._attn_implementation
-    module.set_attn_implementation("eager")
+    before = network.module.config._attn_implementation
+    network.module.set_attn_implementation("eager")
     try:
         assert torch.equal(listened, network(batch).logits)
     finally:
-        module.set_attn_implementation(before)
+        network.module.set_attn_implementation(before)
 
 
 @each_edited
@@ -109,7 +108,7 @@ def test_attention_is_what_the_library_tells(family: str) -> None:
     made = zoo.model(family)
     network, text = zoo.network(made), zoo.SOME[1]
     weights = network.attentions(zoo.batch(made, [text]))
-    module: Any = network.module
+    module = network.module
     before = module.config._attn_implementation
     module.set_attn_implementation("eager") if family not in zoo.UNEDITED else None
     given = zoo.tokenizer_of(family)(text, return_tensors="pt")
@@ -139,12 +138,10 @@ def test_embeddings_may_be_given() -> None:
         made = zoo.model("Roberta", query)
         network, batch = zoo.network(made), zoo.batch(made)
         x = network.embed(batch.passage).requires_grad_()
-        given: dict[str, Any] = {}
-        if batch.query is not None:
-            given["x_query"] = network.embed(batch.query).requires_grad_()
-        output = network(batch, x=x, **given)
+        x_query = None if batch.query is None else network.embed(batch.query).requires_grad_()
+        output = network(batch, x=x, x_query=x_query)
         assert torch.equal(output.logits, network(batch).logits)
-        gradients = torch.autograd.grad(output.logits.sum(), [x, *given.values()])
+        gradients = torch.autograd.grad(output.logits.sum(), [x] if x_query is None else [x, x_query])
         for gradient, tokens in zip(gradients, (batch.passage, batch.query), strict=False):
             assert tokens is not None
             assert (gradient[tokens.present].abs().sum(-1) > 0).all()
@@ -187,6 +184,7 @@ def test_the_users_model_stays_as_it_is(family: str, training: bool) -> None:
     x = network.embed(batch.passage).requires_grad_()
     torch.autograd.grad(network(batch, x=x).logits.sum(), x)
     network.attentions(batch)
+    network.states(batch)
     zoo.network(second)(zoo.batch(second))
     before.check(module)
     if "edits_attention" in network.can:
@@ -244,7 +242,8 @@ def test_an_encoder_decoder_predicts_and_no_more() -> None:
         decoder_ffn_dim=16,
         max_position_embeddings=64,
     )
-    module, tokens = transformers.BartForSequenceClassification(config).eval(), zoo.tokenizer("roberta")
+    kind: Any = transformers.BartForSequenceClassification
+    module, tokens = kind(config).eval(), zoo.tokenizer("roberta")
     made = wrap(module, tokens)
     assert made.network.can == {"predicts"}
     own = torch.cat([zoo.own_logits(module, tokens, text) for text in zoo.SOME])

@@ -125,6 +125,4 @@ def test_truncation_that_a_tokenizer_was_saved_with_is_not_obeyed() -> None:
     tokenizer.backend_tokenizer.enable_truncation(4)
     encoder = PieceEncoder(tokenizer)
     assert encoder.encode([encoder.split("a good film it is bad of all")], "passage").lengths.tolist() == [10]
-    truncation = tokenizer.backend_tokenizer.truncation
-    assert truncation is not None
-    assert truncation["max_length"] == 4  # the user's own stays as it was
+    assert (tokenizer.backend_tokenizer.truncation or {})["max_length"] == 4  # the user's own stays as it was

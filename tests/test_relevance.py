@@ -17,7 +17,7 @@ from heedful.explainers.relevance import LAYERS, conservation, lrp
 from heedful.explainers.relevance_layers import attention_step, layer_norm, mlp_step
 from heedful.explainers.relevance_rules import Rule, linear
 from heedful.models.classifier import AttentiveClassifier
-from heedful.models.encoders import Block, Encoder, Transformer
+from heedful.models.encoders import BiLSTM, Block, Encoder, Transformer
 from heedful.records import Batch, Tokens
 from zoo import ENCODER_NAMES, KINDS, TaskName, batch, network, row
 
@@ -293,7 +293,21 @@ def test_mistakes() -> None:
         lrp(model, texts, target, epsilon=0)
     model.encoder = Unheard().double()
     with pytest.raises(Mistake, match="no rules for the encoder Unheard, only for BiLSTM, CNN, Average"):
+        conservation(model, texts, target)
+    found = lrp(model, texts, target)  # by the general way: the frozen network
+    assert found.gap is not None
+    assert found.special is not None
+    assert found.gap.abs().max() < 1e-10
+    model.encoder = Fused().double()
+    with pytest.raises(Mistake, match="cannot take this network apart"):
         lrp(model, texts, target)
+
+
+class Fused(BiLSTM):
+    """A recurrence that nobody has rules for."""
+
+    def __init__(self) -> None:
+        super().__init__(6, 8)
 
 
 class Unheard(Transformer):

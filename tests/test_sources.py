@@ -89,7 +89,7 @@ def test_a_source_by_folder_run_model_and_source(run: Run, tmp_path: Path) -> No
     [
         (None, "there is no run folder"),
         ({}, "it has no config.json"),
-        ({"config.json": '{"model_type": "bert"}'}, "a model of type 'bert', which heedful cannot read"),
+        ({"config.json": '{"model_type": "bert"}'}, "has no weights: there is no model.safetensors"),
         ({"config.json": "[]"}, "is damaged"),
         ({"config.json": "{}"}, "it has no vocabulary.json"),
     ],

@@ -59,10 +59,11 @@ def test_the_public_names() -> None:
 
 def test_the_stable_names_of_methods_and_experiments() -> None:
     explainers = (
-        "attention gradient gradient_x_input integrated_gradients lrp occlusion omission mask lime shap"
+        "attention rollout attention_flow attention_x_norm value_zeroing gradient gradient_x_input "
+        "integrated_gradients lrp occlusion omission mask lime shap"
     )
     assert heedful.list_explainers() == [*explainers.split(), "random", "uniform"]
-    assert {"correlation", "permutation", "adversarial"} <= set(heedful.list_experiments())
+    assert {"correlation", "permutation", "adversarial", "heads"} <= set(heedful.list_experiments())
     assert {"sst", "imdb", "adr", "20news", "agnews", "diabetes", "anemia", "cnn", "snli", "planted"} <= set(
         heedful.list_corpora()
     )

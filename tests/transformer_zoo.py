@@ -63,6 +63,13 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
 OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
     "Mistral": ("sentencepiece", GROUPED),
     "GPTNeoX": ("bytes", {**SIZES, "pad_token_id": None}),
+    "OPT": (
+        "bytes",
+        {"hidden_size": 16, "word_embed_proj_dim": 16, "num_hidden_layers": 2, "num_attention_heads": 4}
+        | {"ffn_dim": 24, **OF_DECODER},
+    ),
+    "Phi": ("bytes", {**SIZES, **OF_DECODER}),
+    "Gemma": ("sentencepiece", {**GROUPED, "head_dim": 4}),
     "XLNet": ("wordpiece", {"d_model": 16, "n_layer": 2, "n_head": 4, "d_inner": 24}),
     "ConvBert": ("wordpiece", SMALL),
 }
@@ -125,7 +132,9 @@ def bytes_of(special: list[str]) -> Tokenizer:
 
 def fast(made: Tokenizer, inputs: list[str], names: dict[str, str]) -> PreTrainedTokenizerFast:
     tokens = {f"{name}_token": token for name, token in names.items()}
-    return PreTrainedTokenizerFast(tokenizer_object=made, model_input_names=inputs, **tokens)
+    kind: Any = PreTrainedTokenizerFast
+    result: PreTrainedTokenizerFast = kind(tokenizer_object=made, model_input_names=inputs, **tokens)
+    return result
 
 
 TOKENIZERS: dict[str, Callable[[], PreTrainedTokenizerFast]] = {
@@ -178,7 +187,7 @@ def batch(made: Model, texts: list[str] = SOME, queries: list[str] | None = None
 
 
 @torch.no_grad()
-def own_logits(made: nn.Module, tokens: PreTrainedTokenizerFast, *texts: str) -> Tensor:
+def own_logits(made: nn.Module, tokens: Any, *texts: str) -> Tensor:
     """What anybody would write: tokenizer, module, one text at a time. (1, labels)."""
     takes = inspect.signature(made.forward).parameters
     given = {name: value for name, value in tokens(*texts, return_tensors="pt").items() if name in takes}

@@ -75,6 +75,7 @@ class Attribution:
     special: float | None = (
         None  # sum of the scores of special tokens ([CLS], [SEP]), where the model has any
     )
+    rest: float | None = None  # what fell to no token at all (biases, positions), where the method tells
 
     def __post_init__(self) -> None:
         # through JSON once, so that what is loaded later equals what was made (tuples become lists)
@@ -93,19 +94,25 @@ class Attribution:
         """Scores with Σ|score| = 1 over all parts; all zero stays all zero."""
         peak = self.peak or 1.0  # by the peak first: the sum of huge scores would overflow
         total = np.abs(self.flat() / peak).sum() or 1.0
-        special = None if self.special is None else self.special / peak / float(total)
-        return replace(
-            self, scores={part: s / peak / total for part, s in self.scores.items()}, special=special
+        special, rest = (
+            None if given is None else given / peak / float(total) for given in (self.special, self.rest)
         )
+        scores = {part: s / peak / total for part, s in self.scores.items()}
+        return replace(self, scores=scores, special=special, rest=rest)
 
     def about_special(self) -> str:
-        """What special tokens got, as a number and as a share of everything; empty where there are none."""
-        if self.special is None:
-            return ""
-        peak = max(self.peak, abs(self.special)) or 1.0
-        special = abs(self.special) / peak
-        share = special / (special + float(np.abs(self.flat() / peak).sum()) or 1.0)
-        return f"special tokens {number(self.special, self.signed)} ({share:.0%} of everything)"
+        """What special tokens, and what no token got, as numbers and as shares of everything; empty where nothing."""
+        others = {"special tokens": self.special, "positions and biases": self.rest}
+        given = {name: value for name, value in others.items() if value is not None}
+        peak = max(self.peak, *map(abs, given.values()), 0.0) or 1.0
+        total = (
+            float(np.abs(self.flat() / peak).sum()) + sum(abs(value) / peak for value in given.values())
+            or 1.0
+        )
+        return ", ".join(
+            f"{name} {number(value, self.signed)} ({abs(value) / peak / total:.0%} of everything)"
+            for name, value in given.items()
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,6 +157,8 @@ class Explained:
         scores = {part: checked(words, a.scores[part], a.signed, what) for part, words in parts.items()}
         if a.special is not None and not (math.isfinite(a.special) and (a.signed or a.special >= 0)):
             raise Mistake(f"{what} has the score {a.special} for special tokens, which cannot be.")
+        if a.rest is not None and not math.isfinite(a.rest):
+            raise Mistake(f"{what} has the score {a.rest} for what is no token, which cannot be.")
         return replace(a, scores=scores)
 
     @classmethod

@@ -72,7 +72,7 @@ def _wrong_probabilities(c: Columns) -> Ints:
 def _wrong_scores(c: Columns) -> Ints:
     """Finite, and not below 0 where they have no sign; so are those of special tokens, where there are any."""
     special, signed = c.attributions.special, c.signed
-    wrong = np.isinf(special) | (~signed & (special < 0))  # (attributions,)
+    wrong = np.isinf(special) | np.isinf(c.attributions.rest) | (~signed & (special < 0))  # (attributions,)
     wrong_score = ~np.isfinite(c.scores) | ((c.scores < 0) & ~np.repeat(signed, c.n_scores))
     wrong[c.attribution_of_score[wrong_score]] = True
     return c.example_of_attribution[wrong]

@@ -10,15 +10,16 @@ from heedful.columns import Columns, Floats, Ints, Positions, Texts, begins
 
 
 def normalise(columns: Columns) -> Columns:
-    """Each attribution scaled to sum |score| = 1, special tokens by the same factor; all zero stays all zero."""
+    """Each attribution scaled to sum |score| = 1, what is no word by the same factor; all zero stays all zero."""
     attribution, first = columns.attribution_of_score, begins(columns.n_scores)[:-1]
     peak = _each(np.maximum, np.abs(columns.scores), first)  # (attributions,)
     peak[peak == 0] = 1.0  # by the peak first: the sum of huge scores would overflow
     scores = columns.scores / peak[attribution]
     total = _each(np.add, np.abs(scores), first)  # (attributions,)
     total[total == 0] = 1.0
-    attributions = replace(columns.attributions, special=columns.attributions.special / peak / total)
-    return replace(columns, attributions=attributions, scores=scores / total[attribution])
+    given = columns.attributions
+    scaled = replace(given, special=given.special / peak / total, rest=given.rest / peak / total)
+    return replace(columns, attributions=scaled, scores=scores / total[attribution])
 
 
 def sum_by_word(columns: Columns) -> Columns:

@@ -74,6 +74,7 @@ class Attributions(Rows):
     passage: Flags  # is it scored?
     query: Flags
     special: Floats  # sum of the scores of special tokens
+    rest: Floats  # what fell to no token
     check: Strings
     value: Floats
     ok: Flags

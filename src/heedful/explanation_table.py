@@ -35,6 +35,7 @@ ATTRIBUTION = {
     "passage": pa.bool_(),
     "query": pa.bool_(),
     "special": pa.float64(),
+    "rest": pa.float64(),
     "check": pa.string(),
     "value": pa.float64(),
     "ok": pa.bool_(),

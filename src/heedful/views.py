@@ -54,6 +54,7 @@ def columns_of(examples: Sequence[Explained]) -> Columns:
             np.array(["passage" in a.scores for _, a in attributions], dtype=np.bool_),
             np.array(["query" in a.scores for _, a in attributions], dtype=np.bool_),
             numbers([a.special for _, a in attributions]),
+            numbers([a.rest for _, a in attributions]),
             strings(
                 [check.name if a.check else None for check, (_, a) in zip(checks, attributions, strict=True)]
             ),
@@ -182,4 +183,5 @@ def _attribution(
         cost=Cost(a["forward"], a["backward"]),
         options=options,
         special=None if math.isnan(a["special"]) else a["special"],
+        rest=None if math.isnan(a["rest"]) else a["rest"],
     )

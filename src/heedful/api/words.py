@@ -40,6 +40,7 @@ def explain(
     target: str | int | None = None,
     *,
     queries: Sequence[str] | None = None,
+    labels: Sequence[str] | None = None,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress | None = None,
     **options: Any,
@@ -48,7 +49,8 @@ def explain(
 
     `target` is a label by name or number (None: the predicted one). Options (`n_steps`, `baselines`,
     `internal_batch_size`, `of`, ...) go to every method that takes them. A method that learns from training texts
-    needs the run folder of the model: what it learns is kept there.
+    needs the run folder of the model: what it learns is kept there. `labels` are names for those of a Hugging Face
+    model that has none; with `queries` such a model is read as one of pairs of texts.
     """
     from heedful.engine.plan import that_learn
     from heedful.explainers import EXPLAINERS
@@ -56,7 +58,10 @@ def explain(
     from heedful.models.model import Model
 
     progress = progress or Progress(quiet=True)
-    loaded = model if isinstance(model, Model) else load(model)
+    of_model: dict[str, Any] = {} if labels is None else {"labels": labels}
+    if queries is not None:
+        of_model["query"] = True
+    loaded = model if isinstance(model, Model) else load(model, **of_model)
     asked = [methods] if isinstance(methods, str) else list(methods or DEFAULT_METHODS)
     if asked == ["all"]:
         asked = [name for name, explainer in EXPLAINERS.items() if explainer.needs <= loaded.network.can]

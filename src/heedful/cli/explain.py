@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heedful.cli.options import Quiet
+from heedful.cli.options import Quiet, parse_labels
 
 if TYPE_CHECKING:
     from heedful.explanation import Explanation
@@ -34,12 +34,16 @@ HowToShow = Annotated[Format, typer.Option("--format", help="How to show it.")]
 
 
 def explain(
-    model: Annotated[Path, typer.Argument(help="A run folder.")],
+    model: Annotated[Path, typer.Argument(help="A run folder, or a Hugging Face folder or id.")],
     texts: Texts = None,
     file: TextFile = None,
     query: Queries = None,
     method: Annotated[
         list[str] | None, typer.Option("--method", "-m", help="An explainer; repeat for more. `all` for all.")
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,...", help="Names for the labels of a Hugging Face model that has none."),
     ] = None,
     target: Annotated[
         str | None, typer.Option(help="The label to explain, by name or number. Otherwise the predicted one.")
@@ -47,7 +51,7 @@ def explain(
     of: Annotated[str | None, typer.Option(help="Explain the logit or the probability.")] = None,
     n_steps: Annotated[int | None, typer.Option(help="Steps of integrated gradients.")] = None,
     baselines: Annotated[
-        str | None, typer.Option(help="Where integrated gradients start: zero or unk.")
+        str | None, typer.Option(help="Where integrated gradients start: zero, unk, mask or pad.")
     ] = None,
     tolerance: Annotated[float | None, typer.Option(help="Gap that integrated gradients may leave.")] = None,
     internal_batch_size: Annotated[int | None, typer.Option(help="Texts in one pass.")] = None,
@@ -80,6 +84,7 @@ def explain(
         queries=query or None,
         methods=method or None,
         target=target,
+        labels=parse_labels(labels),
         progress=Progress(quiet=quiet or output_format is Format.json),
         **options,
     )

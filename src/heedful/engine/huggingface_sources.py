@@ -104,20 +104,27 @@ class CheckpointSource:
         return load(self.given, device=device, **self.options)
 
 
+def _model_type(config: Path) -> str | None:
+    try:
+        found = json.loads(config.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found.get("model_type") if isinstance(found, dict) else None
+
+
 class Checkpoints:
     """The family of transformers' folders and ids."""
 
     title = "a Hugging Face folder or id (owner/name, or hf:name)"
 
     def claims(self, what: str | Path) -> bool:
-        """By config.json with a `model_type`; an id by its form, where no such folder could be meant."""
+        """A folder by the `model_type` in its config.json; an id by its form, where no such folder could be meant."""
         given, folder = str(what), Path(what)
         if given.startswith(PREFIX):
             return True
         if folder.is_dir():
-            return (folder / "config.json").is_file() and not any(
-                (folder / name).exists() for name in ("vocabulary.json", SUMS)
-            )
+            own = any((folder / name).exists() for name in ("vocabulary.json", SUMS))
+            return not own and _model_type(folder / "config.json") is not None
         return ID.fullmatch(given) is not None and not folder.exists() and not folder.parent.exists()
 
     def source(self, what: str | Path, **options: Any) -> ModelSource:
@@ -129,7 +136,10 @@ class Checkpoints:
             raise Mistake(f"{unknown[0]!r} is no option of a checkpoint. They are: {', '.join(OPTIONS)}.")
         if "labels" in given:
             given["labels"] = list(given["labels"])
-        return CheckpointSource(where, given)
+        source = CheckpointSource(where, given)
+        if Path(where).exists():
+            _ = source.folder  # what is wrong with a folder is said at once
+        return source
 
 
 CHECKPOINTS: ModelFamily = Checkpoints()

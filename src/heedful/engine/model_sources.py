@@ -194,6 +194,7 @@ class RunFolders:
 
     def source(self, what: str | Path, **options: Any) -> ModelSource:
         hash_file = options.pop("hash_file", sha256)
+        options.pop("query", None)  # a run knows by itself whether it reads pairs
         if options:
             raise Mistake(f"{what} is a run folder, which takes no option {next(iter(options))!r}.")
         return source_of(Run(Path(what), hash_file))
@@ -241,7 +242,7 @@ def unknown(what: str | Path) -> str:
     """Why nothing can be read there, as precisely as can be told."""
     path = Path(what)
     if not path.exists():
-        return f"there is no run folder {path}."
+        return f"there is no run folder {path}; models of the hub are owner/name, or hf:name."
     if not path.is_dir():
         return f"{path} is a file; a model is {titles()}."
     if not (path / "config.json").is_file():

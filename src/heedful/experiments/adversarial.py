@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from heedful.config import Config
 from heedful.errors import Mistake
 from heedful.experiments.adversarial_verdict import COLUMNS, QUESTION, epsilon_of, figures, reasons, verdict
 from heedful.experiments.adversary_exact import PROVED
+from heedful.experiments.attention_choice import AttentionChoice
 from heedful.experiments.comparison import SETTING, Comparison, Evidence, Table, mean_of, number, seeds
 from heedful.experiments.description import Measure, Statistic, Weights
 from heedful.experiments.experiment import Batches, Chunk, Experiment, Summary, generators
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from heedful.models.network import Network
 
 
-class AdversarialConfig(Config):
+class AdversarialConfig(AttentionChoice):
     """Defaults of the paper (footnotes 6 and 7), except that the default method is the exact one.
 
     epsilon None is .01, and .05 for models with a query (`epsilon_of`). The paper gives .05 "for QA datasets";
@@ -69,7 +69,7 @@ def run(
     from heedful.experiments.observe import observer
 
     ADVERSARIAL.check(model.can)
-    observe, generator_of = observer(model), generators(rng)
+    observe, generator_of = observer(model, config.view()), generators(rng)
     for examples, batch in batches:
         seen = observe(examples, batch)
         exact, adam = search(seen, config, generator_of)

@@ -10,7 +10,7 @@ from heedful.experiments.description import Column, Reason, Trial, places_by, qu
 from heedful.experiments.verdict import Grade, Verdict, border, ends, grade_at, percent
 from heedful.figures.figure import Figure
 from heedful.measure.columns import column
-from heedful.measure.statistics import Interval, bootstrap
+from heedful.measure.statistics import Interval, mean_interval
 
 QUESTION = "Could quite another attention have given the same prediction?"
 LN2 = float(np.log(2))
@@ -54,7 +54,7 @@ def verdict(trial: Trial) -> Verdict:
             QUESTION, "unclear", "Undefined", sentence, RULE, "has no alternative", bars=(PINNED, FREE)
         )
     shares = jsd[defined] / ceiling[defined]
-    low, high = bootstrap(shares, resamples=RESAMPLES)
+    low, high = mean_interval(shares, resamples=RESAMPLES)
     found = Interval(float(shares.mean()), low, high)
     exact = bool((column(trial.table, "exact")[defined] > 0).all())
     grade = grade_of_freedom(found.value, exact)

@@ -22,11 +22,11 @@ from heedful.experiments.observe import tvd
 from heedful.experiments.pooled import PooledStates
 
 _LABELS = 8  # outputs that an exchange keeps in view: the most probable ones; the decoder judges all
-_TRIED = 8  # exchanges shown to the decoder in one round ...
+_TRIED = 6  # exchanges shown to the decoder in one round ...
 _FRACTIONS = (1.0, 0.8, 0.4, 0.1)  # ... each at so many lengths
 _LIGHT = (1.0, 0.3, 0.1)  # light words: at most this share of the heaviest that is not in play
 _NEWTON = 3  # steps back into the ball of radius epsilon
-_LEAST_GAIN = 1e-7
+_LEAST_GAIN = 1e-6
 _NOTHING = 1e-9  # of weight
 
 
@@ -38,11 +38,12 @@ def exchange_words(seen: PooledStates, p: Tensor, epsilon: float, rounds: int) -
         tried = _within(seen, moves, moves.most_promising(_TRIED), epsilon)  # (B, S, N, T)
         feasible = tvd(seen.decode(tried.flatten(1, 2)), seen.y.unsqueeze(1)) <= epsilon  # (B, S N)
         cost = phi(seen.alpha[:, None, None], tried).sum(3)  # (B, S, N)
-        least, at = torch.where(feasible.view_as(cost), cost, torch.inf).min(2)  # (B, S)
+        at = greatest(torch.where(feasible.view_as(cost), -cost, -torch.inf), 1)  # (B, S, 1)
+        least = torch.where(feasible.view_as(cost), cost, torch.inf).gather(2, at).squeeze(2)  # (B, S)
         better = least < phi(seen.alpha.unsqueeze(1), p).sum(2) - _LEAST_GAIN
         if not better.any():
             break
-        taken = tried.gather(2, at[:, :, None, None].expand(-1, -1, 1, p.shape[2])).squeeze(2)
+        taken = tried.gather(2, at.unsqueeze(3).expand(-1, -1, 1, p.shape[2])).squeeze(2)
         p = torch.where(better.unsqueeze(2), taken, p)
     return p
 
@@ -53,17 +54,18 @@ class _Moves:
     def __init__(self, seen: PooledStates, p: Tensor, epsilon: float) -> None:
         self.seen, self.p = seen, p
         n_labels, self.words = seen.y.shape[1], p.shape[2]
-        self.labels = seen.y.topk(min(n_labels, _LABELS), dim=1).indices  # (B, R)
+        self.labels = greatest(seen.y, min(n_labels, _LABELS))  # (B, R)
         slope, y = _slopes(seen, p, self.labels)  # (B, S, R, T), (B, S, labels)
         slope /= epsilon
         self.off = self.in_view(y - seen.y.unsqueeze(1)) / epsilon  # (B, S, R)
-        self.x, self.basic = p.topk(min(len(self.labels[0]) + 1, self.words), dim=2)  # (B, S, M)
+        self.basic = greatest(p, min(self.labels.shape[1] + 1, self.words))  # (B, S, M)
+        self.x = p.gather(2, self.basic)
         in_play = self.x > _NOTHING
         basic = slope.gather(3, self.basic.unsqueeze(2).expand(-1, -1, slope.shape[2], -1))  # (B, S, R, M)
         # The heaviest word takes what is left of the sum: columns are differences to it.
         columns = (basic - basic[..., :1]) * in_play.unsqueeze(2)
         square = columns.mT @ columns  # (B, S, M, M)
-        little = 1e-10 * (1 + square.diagonal(dim1=2, dim2=3).amax(2))[..., None, None]
+        little = 1e-7 * (1 + square.diagonal(dim1=2, dim2=3).amax(2))[..., None, None]
         square += little * torch.eye(square.shape[2], dtype=p.dtype)
         self.respond = torch.linalg.solve(square, columns.mT) * in_play.unsqueeze(3)  # (B, S, M, R)
         self.respond[:, :, 0] = -self.respond[:, :, 1:].sum(2)
@@ -115,12 +117,12 @@ class _Moves:
             left = (self.p - step[..., 2 * words + i, None] * out).clamp(min=0)
             gain[..., 2 * words + i] += (cost - phi(alpha, left)).sum(2)
         gain = torch.where(step > _NOTHING, gain, -torch.inf)
-        column = gain.topk(min(n, gain.shape[2]), dim=2).indices  # (B, S, n)
+        column = greatest(gain, min(n, gain.shape[2]))  # (B, S, n)
         lengths = step.gather(2, column).unsqueeze(3) * torch.tensor(_FRACTIONS, dtype=step.dtype)
         tried = self.p.unsqueeze(2).unsqueeze(2) + lengths.unsqueeze(4) * self._directions(column).unsqueeze(
             3
         )
-        return _normalised(tried.flatten(2, 3))
+        return normalised(tried.flatten(2, 3))
 
     def _longest(self) -> Tensor:
         """How far each exchange can go by positive weights and predicted TVD: (B, S, C)."""
@@ -174,11 +176,20 @@ def _within(seen: PooledStates, moves: _Moves, p: Tensor, epsilon: float) -> Ten
         if not (back > 0).any():
             break
         wanted = moves.in_view(-back * off).view(*shape[:3], -1)  # (B, S, N, R)
-        p = _normalised(p.scatter_add(3, basic, wanted @ moves.respond.mT))
+        p = normalised(p.scatter_add(3, basic, wanted @ moves.respond.mT))
     return p
 
 
-def _normalised(p: Tensor) -> Tensor:
+def greatest(values: Tensor, n: int) -> Tensor:
+    """Places of the n greatest of the last dimension; of nearly equal ones the first.
+
+    Rounding differs with the batch that a text is in, and must not decide between two exchanges.
+    """
+    return (values / _LEAST_GAIN).round().argsort(dim=-1, descending=True, stable=True)[..., :n]
+
+
+def normalised(p: Tensor) -> Tensor:
+    """Weights that are not negative and sum to 1."""
     p = torch.where(p > 1e-12, p, 0.0)
     return p / p.sum(-1, keepdim=True).clamp(min=1e-300)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass
 from itertools import count
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog
@@ -76,10 +77,12 @@ class Proof:
         rows = self.readout.rows(self.v, self.h, low, high, near)
         self.programs, self.size = self.programs + 1, rows.matrix.size
         solved = _solve(slope, rows, low, high)
-        if solved is None:
+        if solved.status == 2:  # infeasible
             return None
-        p, x, value = solved
-        return Box(low, high, value + fixed.sum() - 1e-7, p, x)
+        if solved.x is None or solved.fun is None:  # given up: nothing was learned about this box
+            return Box(low, high, -np.inf, np.clip(near, low, high), rows.low)
+        words = len(low)
+        return Box(low, high, solved.fun + fixed.sum() - 1e-7, solved.x[:words], solved.x[words:])
 
     def widest_error(self, box: Box) -> int:
         """The word to halve the box at. What is seen to be infeasible is cut off from now on."""
@@ -115,22 +118,16 @@ def most_weight(a: Floats, cost: float) -> Floats:
     return high
 
 
-def _solve(slope: Floats, rows: Rows, low: Floats, high: Floats) -> tuple[Floats, Floats, float] | None:
-    """min slope . p: p, x and the least value; None if there is none."""
-    words, features = len(slope), len(rows.low)
-    sums = np.concatenate([np.ones(words), np.zeros(features)])
+def _solve(slope: Floats, rows: Rows, low: Floats, high: Floats) -> Any:
+    """min slope . p over distributions in the box that satisfy the rows, by HiGHS."""
+    features = len(rows.low)
     lows, highs = np.concatenate([low, rows.low]).tolist(), np.concatenate([high, rows.high]).tolist()
-    solved = linprog(
+    return linprog(
         np.concatenate([slope, np.zeros(features)]),
         A_ub=rows.matrix,
         b_ub=rows.right,
-        A_eq=sums[None],
+        A_eq=np.concatenate([np.ones(len(slope)), np.zeros(features)])[None],
         b_eq=[1.0],
         bounds=list(zip(lows, highs, strict=True)),
         method="highs-ds",
     )
-    if solved.status == 2:
-        return None
-    if solved.x is None or solved.fun is None:
-        raise ArithmeticError(f"a linear program was not solved: {solved.message}")
-    return solved.x[:words], solved.x[words:], float(solved.fun)

@@ -36,7 +36,7 @@ from heedful.experiments.adversary_exact import (
     log_ratio,
 )
 from heedful.experiments.adversary_exact import phi as phi_array
-from heedful.experiments.adversary_exchange import exchange_words, phi
+from heedful.experiments.adversary_exchange import exchange_words, greatest, normalised, phi
 from heedful.experiments.adversary_proof import Proof
 from heedful.experiments.observe import Observed, tvd
 from heedful.experiments.pooled import PooledStates
@@ -44,11 +44,11 @@ from heedful.experiments.pooled import PooledStates
 PROGRAMS = 20  # linear programs that a proof may take for one text
 
 _CELLS = 1 << 21  # numbers in the largest array of one step: 16 MB
+_TEXTS = 16  # searched together: a search lasts as long as its slowest text
 _LEAST = 16  # words paired: so many of the least attended ...
 _NEAR = 48  # ... with so many whose one-hot changes the output least
 _GRID = tuple(i / 8 for i in range(1, 8))
 _REFINED = 16  # pairs that are refined, of those feasible on the grid and of those nearest to it
-_PAIRS = 1  # of them search starts from
 _ADAM: dict[str, Any] = {"steps": 60, "rate": 0.1, "penalty": 500.0}
 _ADAM_STARTS = 2
 _WIDTHS = (1.0, 0.4)
@@ -64,8 +64,8 @@ def search_adversary(
     """The farthest feasible distribution found, and a bound. `dense` (B, n, T): starts from elsewhere."""
     words, labels = seen.alpha.shape[1], min(seen.y.shape[1], _SLAB_LABELS)
     of_pairs = max(seen.projected.shape[-1], seen.y.shape[-1]) * min(_LEAST * _NEAR, words**2)
-    of_exchanges = (_PAIRS + 4) * labels * (2 * words + labels**2)
-    at_once = max(1, _CELLS // max(1, of_pairs, of_exchanges))
+    of_exchanges = 8 * labels * (2 * words + labels**2)
+    at_once = max(1, min(_TEXTS, _CELLS // max(1, of_pairs, of_exchanges)))
     rows = [slice(begin, begin + at_once) for begin in range(0, len(seen.examples), at_once)]
     return joined([_search(seen[at], epsilon, None if dense is None else dense[at], programs) for at in rows])
 
@@ -77,9 +77,12 @@ def _search(seen: PooledStates, epsilon: float, dense: Tensor | None, programs: 
     begun = starts(seen, epsilon)  # (B, S, T)
     if dense is not None:
         begun = torch.cat([begun, drawn_in(seen, dense, epsilon)], dim=1)
-    moved = exchange_words(seen, begun, epsilon, _ROUNDS[0])
+    # Rounded, because Adam's answer differs in its last digits with the batch that a text is in.
+    moved = exchange_words(
+        seen, drawn_in(seen, normalised(begun.round(decimals=6)), epsilon), epsilon, _ROUNDS[0]
+    )
     moved = exchange_words(seen, _farthest(seen, moved, _BEST), epsilon, _ROUNDS[1])
-    found = farthest_feasible(seen, moved, epsilon, bound)
+    found = farthest_feasible(seen, torch.cat([moved, begun], dim=1), epsilon, bound)
     return replace(found, bound=proved(seen, found, epsilon, programs))
 
 
@@ -87,7 +90,9 @@ def starts(seen: PooledStates, epsilon: float) -> Tensor:
     """Feasible distributions to start from: (B, S, T)."""
     drawn = [initial(int(n), _ADAM_STARTS, np.random.default_rng(0)) for n in seen.n_words]  # by length alone
     adam = adam_adversaries(seen, drawn, epsilon, **_ADAM)
-    two = _farthest(seen, drawn_in(seen, pairs(seen, epsilon), epsilon), _PAIRS)
+    two = torch.from_numpy(
+        farthest_feasible(seen, pairs(seen, epsilon), epsilon, ceiling(seen)).alpha
+    ).unsqueeze(1)
     others = torch.cat([one_hots(seen, epsilon), adam, relaxed_starts(seen, epsilon)], dim=1)
     others = drawn_in(seen, others, epsilon)
     return torch.cat([seen.alpha.unsqueeze(1), two, others], dim=1)
@@ -121,8 +126,7 @@ def drawn_in(seen: PooledStates, p: Tensor, epsilon: float) -> Tensor:
 
 def _farthest(seen: PooledStates, p: Tensor, n: int) -> Tensor:
     """The n of the distributions (B, S, T) that differ most from the model's: (B, n, T)."""
-    cost = phi(seen.alpha.unsqueeze(1), p).sum(2)
-    least = cost.argsort(dim=1, stable=True)[:, :n]
+    least = greatest(-phi(seen.alpha.unsqueeze(1), p).sum(2), n)
     return p.gather(1, least.unsqueeze(2).expand(-1, -1, p.shape[2]))
 
 

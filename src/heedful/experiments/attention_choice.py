@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from pydantic import Field
+
 from heedful.config import Config
 
 if TYPE_CHECKING:
@@ -11,12 +13,17 @@ if TYPE_CHECKING:
 
 
 class AttentionChoice(Config):
-    """The base of the settings of experiments that ask under other weights."""
+    """The base of the settings of experiments that ask under other weights.
 
-    level: Literal["word", "sentence"] | None = None  # None: sentences where a model attends to sentences
-    layer: int = -1  # of a transformer; -1: the last
-    heads: tuple[int, ...] | None = None  # None: all of the layer
-    row: Literal["first", "last", "mean"] = "first"  # the position that attends
+    level None: sentences where a model attends to sentences. row: the position that attends; None: the one that the
+    model's classifier reads.
+    """
+
+    # Defaults are left out when settings are hashed: most experiments are older than these settings.
+    level: Literal["word", "sentence"] | None = Field(default=None, exclude_if=lambda value: value is None)
+    layer: int = Field(default=-1, exclude_if=lambda value: value == -1)  # of a transformer; -1: the last
+    heads: tuple[int, ...] | None = Field(default=None, exclude_if=lambda value: value is None)  # None: all
+    row: Literal["first", "last", "mean"] | None = Field(default=None, exclude_if=lambda value: value is None)
 
     def view(self) -> View:
         from heedful.experiments.observe import View

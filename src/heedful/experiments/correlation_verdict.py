@@ -9,7 +9,7 @@ import numpy as np
 from heedful.experiments.description import Reason, Trial, places_by
 from heedful.experiments.verdict import Grade, Verdict, border, ends, grade_at, interval, percent, two_digits
 from heedful.measure.columns import Floats, column, rows_of
-from heedful.measure.statistics import Interval, bootstrap
+from heedful.measure.statistics import Interval, mean_interval
 
 QUESTION = "Does attention agree with other measures of what mattered?"
 ATTENTION_PAIRS = ("attention/gradient_x_input", "attention/omission")
@@ -84,7 +84,7 @@ def grade_of_agreement(means: Floats) -> Grade:
 
 
 def _mean(values: Floats) -> str:
-    low, high = bootstrap(values, resamples=RESAMPLES)
+    low, high = mean_interval(values, resamples=RESAMPLES)
     return interval(Interval(float(values.mean()), low, high))
 
 

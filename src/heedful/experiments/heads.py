@@ -18,7 +18,20 @@ from pyarrow.compute import field
 from pydantic import Field
 
 from heedful.config import Config
+from heedful.experiments.description import Measure, Statistic
 from heedful.experiments.experiment import Batches, Chunk, Experiment, Floats, Summary
+from heedful.experiments.heads_description import (
+    COLUMNS,
+    NEGLIGIBLE,
+    QUESTION,
+    changes_by_head,
+    figures,
+    judged_operation,
+    operations_of,
+    reasons,
+    share_negligible,
+    verdict,
+)
 from heedful.experiments.summary import Line, column, mean, plain, quantiles, spread
 
 if TYPE_CHECKING:
@@ -27,7 +40,6 @@ if TYPE_CHECKING:
     from heedful.models.network import Attends, Edit
 
 Operation = Literal["off", "uniform"]
-NEGLIGIBLE = 0.01  # TVD: a head below it can be changed and the output stays
 TOKENS = 2**12  # of one forward pass
 
 
@@ -112,10 +124,12 @@ def _edit(layer: tuple[int, ...], head: tuple[int, ...], operation: tuple[Operat
 def summarise(table: pa.Table) -> Summary:
     """By operation: every head with the mean of its changes and its interval, the order of heads, and how many of
     them hardly matter (mean TVD below .01)."""
-    operations = list(dict.fromkeys(table["operation"].to_pylist()))
+    operations = operations_of(table)
+    judged = share_negligible(changes_by_head(table, judged_operation(operations)))
     return {
         "overall": spread(column(table, "tvd")) | quantiles(column(table, "tvd")),
         "negligible": NEGLIGIBLE,
+        "share_negligible": plain({"mean": judged.value, "low": judged.low, "high": judged.high}),
         "by_operation": {
             operation: _operation(table.filter(field("operation") == operation)) for operation in operations
         },
@@ -156,11 +170,27 @@ def _flipped(table: pa.Table) -> Floats:
 
 HEADS = Experiment(
     name="heads",
-    question="What is each head of attention worth: does the output change when it is made uniform or shut off?",
+    question=QUESTION,
     paper="Michel et al. 2019; Voita et al. 2019",
     config=HeadsConfig,
     needs=frozenset({"attends", "edits_attention"}),
     version="1",
     run=run,
     summarise=summarise,
+    asks="whether its output changes when one head of attention is made uniform or shut off",
+    columns=COLUMNS,
+    by="question",
+    measures=(Measure("heads", "output change when one head is changed", "Δŷ head", "tvd", "overall"),),
+    statistics=(
+        Statistic(
+            "heads that hardly matter",
+            "share_negligible.mean",
+            "Heads that hardly matter: share of the heads whose change moves the output by less than .01 on average.",
+            ".0%",
+        ),
+    ),
+    draw=lambda trial: list(figures(trial)),
+    judge=verdict,
+    examples=reasons,
+    forwards=(5, 0),  # of a model with one head; each further head takes two more
 )

@@ -136,13 +136,20 @@ class EditedAttention(Observed):
     """The general way: the network reads the text again under each of the weights.
 
     What the chosen heads give to words is shared out anew as `alphas` says; what they give to markers and other
-    special tokens stays theirs. A permutation moves the weights of every row that attends, each row's own.
+    special tokens stays theirs. A permutation moves the weights of every row that attends, each row's own. With several
+    heads or rows `alpha` is their mean: that all of them attend as it says is a change, too, so `y` is the model's own
+    output, not `decode(alpha)`.
     """
 
     network: Network = field(kw_only=True)
     batch: Batch = field(kw_only=True)
     view: View = field(kw_only=True)
     front: Tensor = field(kw_only=True)  # (B, T) the position of each word
+    own: Tensor = field(kw_only=True)  # (B, labels) the output as it is
+
+    @property
+    def y(self) -> Tensor:
+        return self.own
 
     def decode(self, alphas: Tensor) -> Tensor:
         def shared(weights: Tensor, alpha: Tensor, at: Tensor) -> Tensor:
@@ -238,6 +245,8 @@ def observer(network: Network, view: View | None = None, general: bool = False) 
     chosen = view or View()
     level = find_level(network, chosen)
     if not general and (level == "sentence" or "pools_by_attention" in network.can):
+        if chosen.layer not in (-1, 0) or chosen.heads not in (None, (0,)):
+            raise Mistake("this model has one attention: layer and heads are for transformers.")
         return PooledStates.observer(network, level)
     require({"attends", "edits_attention"}, network.can, "asking under other attention weights")
     if level == "sentence":
@@ -253,13 +262,15 @@ def observer(network: Network, view: View | None = None, general: bool = False) 
         there = present(batch, weights.shape[-1])
         row = attention_row(weights, there, chosen.layer, heads, chosen.row or row_of(network))  # (B, from)
         front, real = real_words_first(batch.passage.mask)
+        output = network(batch)
         return EditedAttention(
             examples=np.asarray(examples, dtype=np.int64),
             link=network.link,
             alpha=to_front(row, front, real),
             real=real.cpu(),
-            predicted=network(batch).predicted.cpu().numpy(),
+            predicted=output.predicted.cpu().numpy(),
             has_query=network.has_query,
+            own=output.probabilities.double().cpu(),
             network=network,
             batch=batch,
             view=chosen,

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from heedful.config import Config
+from heedful.experiments.attention_choice import AttentionChoice
 from heedful.experiments.comparison import SETTING, Comparison, Evidence, Table, mean_of, number, seeds
 from heedful.experiments.description import Column, Measure, Reason, Statistic, Trial, places_by, quartiles
 from heedful.experiments.experiment import Batches, Chunk, Experiment, Floats, Summary, generators
@@ -36,7 +36,7 @@ RULE = (
 _CELLS = 1 << 22  # weights of permuted attention held at once: 32 MB
 
 
-class PermutationConfig(Config):
+class PermutationConfig(AttentionChoice):
     """Defaults of the paper."""
 
     permutations: int = Field(default=100, ge=1)
@@ -52,7 +52,7 @@ def run(
     from heedful.experiments.observe import observer
 
     PERMUTATION.check(model.can)
-    observe, generator_of = observer(model), generators(rng)
+    observe, generator_of = observer(model, config.view()), generators(rng)
     for examples, batch in batches:
         seen = observe(examples, batch)
         at_once = max(1, _CELLS // (config.permutations * max(1, seen.alpha.shape[1])))

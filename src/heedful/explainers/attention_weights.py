@@ -17,6 +17,7 @@ from heedful.models.sequence import split
 from heedful.records import Batch
 
 Row = Literal["first", "last", "mean"]
+ROWS: tuple[Row, ...] = ("first", "last", "mean")
 
 
 def attention(
@@ -43,12 +44,17 @@ def attention(
             weights = model.attentions(batch)  # (batch, layers, heads, to, from)
     there = present_of(batch, weights.shape[-1])  # (batch, from)
     values = attention_row(weights, there, layer, heads, row or row_of(model))  # (batch, from)
+    return token_scores(values, batch, len(batch))
+
+
+def token_scores(values: Tensor, batch: Batch, forward_passes: int) -> Scores:
+    """Values at the places of tokens (batch, width) as scores of words; `special` is what other tokens got."""
     passage, query = split(values, batch)
     special = (passage * ~batch.passage.mask).sum(1)  # (batch,)
     if query is not None and batch.query is not None:
         special = special + (query * ~batch.query.mask).sum(1)
         query = query * batch.query.mask
-    return Scores(passage * batch.passage.mask, query, forward_passes=len(batch), special=special)
+    return Scores(passage * batch.passage.mask, query, forward_passes=forward_passes, special=special)
 
 
 def row_of(model: Network) -> Row:
@@ -66,8 +72,8 @@ def attention_row(
     one = (
         weights[:, number, chosen].mean(1) if len(chosen) > 1 else weights[:, number, chosen[0]]
     )  # (batch, to, from)
-    if row not in ("first", "last", "mean"):
-        raise one_of("row", row, ["first", "last", "mean"])
+    if row not in ROWS:
+        raise one_of("row", row, list(ROWS))
     if to == 1 or row == "first":
         return one[:, 0]
     if row == "last":

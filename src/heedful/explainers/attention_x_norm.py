@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from heedful.errors import Mistake
-from heedful.explainers.attention_weights import Row, head_numbers, layer_number
+from heedful.explainers.attention_weights import Row, head_numbers, layer_number, token_scores
 from heedful.explainers.explainer import Explainer, Scores
 from heedful.explainers.frozen import tensors
 from heedful.explainers.self_attention import (
@@ -26,7 +26,6 @@ from heedful.explainers.self_attention import (
     present_places,
     row_name,
     rows_of,
-    token_scores,
     weights_of,
 )
 from heedful.models.network import SelfAttends
@@ -34,21 +33,10 @@ from heedful.records import Batch
 
 MIXES = frozenset({"matmul", "bmm", "einsum"})  # weights x values
 PROJECTS = frozenset({"linear", "addmm", "matmul", "mm"})  # the output projection
-MOVES = frozenset(  # what only moves numbers to other places
-    {
-        "transpose",
-        "permute",
-        "reshape",
-        "view",
-        "flatten",
-        "unflatten",
-        "squeeze",
-        "unsqueeze",
-        "contiguous",
-        "clone",
-    }
-    | {"to", "type", "dropout"}
+_MOVES = (
+    """transpose permute reshape view flatten unflatten squeeze unsqueeze contiguous clone to type dropout"""
 )
+MOVES = frozenset(_MOVES.split())  # what only moves numbers to other places
 
 
 def attention_x_norm(
@@ -69,12 +57,9 @@ def attention_x_norm(
     weights = weights_of(model, batch)  # (batch, layers, heads, width, width)
     number = layer_number(layer, weights.shape[1])
     chosen = head_numbers(heads, weights.shape[2])
-    values = torch.zeros(
-        weights.shape[0], present_places(batch).shape[1], dtype=weights.dtype, device=weights.device
-    )
-    for rows, group in of_one_length(
-        batch
-    ):  # no padding: places are the same wherever a network puts padding
+    values = weights.new_zeros(len(batch), weights.shape[-1])
+    # Without padding, places are the same wherever a network puts padding.
+    for rows, group in of_one_length(batch):
         n = present_places(group).shape[1]
         alpha = weights[rows, number][:, chosen, :n, :n]  # (texts, heads, to, from)
         f = head_outputs(model, group, number, chosen).transpose(1, 2)  # (texts, from, heads, dim)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -137,6 +138,7 @@ class Collector:
             passage=np.ones(n, dtype=np.bool_),
             query=of["has_query"],
             special=of["special"],
+            rest=of["rest"],
             check=check,
             value=value,
             ok=ok,
@@ -188,6 +190,7 @@ def answer_of(name: str, scores: Scores, batch: Batch) -> Answer:
         "scale": numbers(scores.scale, n),
         "checked": np.full(n, scores.gap is not None and scores.scale is not None),
         "special": special,
+        "rest": numbers(torch.stack(list(scores.rest.values())).sum(0) if scores.rest else None, n),
         "forward": passes(scores.forward_passes, n),
         "backward": passes(scores.backward_passes, n),
     }

@@ -92,8 +92,8 @@ def _decompose(network: Differentiable, batch: Batch, target: Tensor) -> Decompo
 
 
 def _together(alone: list[Decomposition], wide: Decomposition) -> Decomposition:
-    """Texts one by one as a batch: tokens as in `wide`, where they are the same."""
-    names = ("f", "words", "special", "positions", "biases")
+    """The constants of texts one by one; f and the tokens are in `wide` as the batch has them."""
+    names = ("positions", "biases")
     return replace(wide, **{name: torch.cat([getattr(one, name) for one in alone]) for name in names})
 
 

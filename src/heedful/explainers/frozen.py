@@ -38,9 +38,8 @@ class Frozen(TorchFunctionMode):
         self.thread = get_ident()
         self.inputs, self.n = {id(x) for x in inputs}, len(inputs[0])
         self.constants = {kind: inputs[0].new_zeros(self.n) for kind in (POSITIONS, BIASES)}
-        self._looked_up: dict[
-            int, Tensor
-        ] = {}  # constants that come from a table; kept, so that ids stay theirs
+        # constants that come from a table; the tensors are kept, so that ids stay theirs
+        self._looked_up: dict[int, Tensor] = {}
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

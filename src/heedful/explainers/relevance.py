@@ -69,16 +69,16 @@ def lrp(
 ) -> Scores:
     """Relevance of each word for the logit f_c (f_0 = -z where one logit z serves two labels). Signed.
 
-    In a model that pools by attention, `gap` is what did not arrive at words, f_c - sum of R, and `scale` is |f_c|. A
-    large gap is no error of arithmetic: it says that the model's biases and markers, not its words, carry much of the
-    logit. `epsilon` is 0.001 unless given. In any other model f_c = words + `special` + `rest`, and `gap` is rounding.
+    In a model of ours whose encoder has rules (LAYERS), `gap` is what did not arrive at words, f_c - sum of R, and
+    `scale` is |f_c|. A large gap is no error of arithmetic: it says that the model's biases and markers, not its words,
+    carry much of the logit. `epsilon` is 0.001 unless given. In any other model f_c = words + `special` + `rest`, and
+    `gap` is rounding.
     """
     if of != "logit":
         raise Mistake(f"lrp explains the logit, not of={of!r}: only a linear output can be handed down.")
     asked = explained_parts(model, parts)
-    if "pools_by_attention" not in model.can:
+    if not isinstance(model, AttentiveClassifier) or type(model.encoder) not in LAYERS:
         return _decomposed(model, batch, target, asked, epsilon)
-    assert isinstance(model, AttentiveClassifier)
     rule = Rule(_positive(EPSILON if epsilon is None else epsilon))
     f, passage, query = _propagate(model, batch, target, rule)
     arrived = passage.sum(1) if query is None else passage.sum(1) + query.sum(1)  # (batch,)

@@ -17,14 +17,13 @@ from scipy.sparse.csgraph import maximum_flow
 from torch import Tensor
 
 from heedful.errors import Mistake
-from heedful.explainers.attention_weights import Row, head_numbers, layer_number
+from heedful.explainers.attention_weights import Row, head_numbers, layer_number, token_scores
 from heedful.explainers.explainer import Explainer, Scores
 from heedful.explainers.self_attention import (
     mean_row,
     present_places,
     row_name,
     rows_of,
-    token_scores,
     weights_of,
 )
 from heedful.models.network import SelfAttends

@@ -1,4 +1,4 @@
-"""Maps of self-attention (batch, to, from) as scores of tokens: seen from one row, special tokens told apart."""
+"""Maps of self-attention (batch, to, from), without padding and seen from one row."""
 
 from __future__ import annotations
 
@@ -8,18 +8,15 @@ import torch
 from torch import Tensor
 
 from heedful.errors import one_of
-from heedful.explainers.attention_weights import Row
-from heedful.explainers.explainer import Scores
+from heedful.explainers.attention_weights import ROWS, Row, row_of
 from heedful.models.network import Attends
+from heedful.models.sequence import sequences
 from heedful.records import Batch
 
 
 def present_places(batch: Batch) -> Tensor:
     """Where a text's tokens are, those of a query right after those of its passage: (batch, width) bool."""
-    n = batch.passage.present.sum(1)  # (batch,)
-    if batch.query is not None:
-        n = n + batch.query.present.sum(1)
-    return torch.arange(int(n.max()), device=n.device) < n.unsqueeze(1)
+    return sequences(batch).present
 
 
 def weights_of(model: Attends, batch: Batch) -> Tensor:
@@ -33,10 +30,10 @@ def weights_of(model: Attends, batch: Batch) -> Tensor:
 
 
 def row_name(model: Attends, row: Row | None) -> Row:
-    """None: where the model's classifier reads, the first token unless it says otherwise."""
-    chosen: Row = getattr(model, "reads", "first") if row is None else row
-    if chosen not in ("first", "last", "mean"):
-        raise one_of("row", chosen, ["first", "last", "mean"])
+    """None: where the model's classifier reads."""
+    chosen = row_of(model) if row is None else row
+    if chosen not in ROWS:
+        raise one_of("row", chosen, list(ROWS))
     return chosen
 
 
@@ -59,20 +56,6 @@ def mean_row(rows: Iterator[Tensor], batch: Batch) -> Tensor:
     there = present_places(batch)  # (batch, to)
     total = torch.stack([one * at.unsqueeze(1) for one, at in zip(each, there.unbind(1), strict=True)]).sum(0)
     return total / there.sum(1, keepdim=True)
-
-
-def token_scores(values: Tensor, batch: Batch, passes: int) -> Scores:
-    """Values of places (batch, width) as scores of words; `special` is what other tokens got."""
-    passage, query = batch.passage, batch.query
-    n, width = passage.ids.shape[1], values.shape[1]
-    first = torch.nn.functional.pad(values, (0, max(0, n - width)))[:, :n] * passage.present
-    special, of_query = (first * ~passage.mask).sum(1), None
-    if query is not None:
-        place = torch.arange(query.ids.shape[1], device=values.device) + passage.present.sum(1, keepdim=True)
-        of_query = values.gather(1, place.clamp(max=width - 1)) * query.present  # (batch, query length)
-        special = special + (of_query * ~query.mask).sum(1)
-        of_query = of_query * query.mask
-    return Scores(first * passage.mask, of_query, forward_passes=passes, special=special)
 
 
 def of_one_length(batch: Batch) -> Iterator[tuple[Tensor, Batch]]:

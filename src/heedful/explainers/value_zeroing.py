@@ -11,14 +11,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from heedful.explainers.attention_weights import Row, layer_number
+from heedful.explainers.attention_weights import Row, layer_number, token_scores
 from heedful.explainers.explainer import Explainer, Scores
 from heedful.explainers.self_attention import (
     mean_row,
     present_places,
     row_name,
     rows_of,
-    token_scores,
 )
 from heedful.models.network import SelfAttends
 from heedful.records import Batch
@@ -39,7 +38,8 @@ def value_zeroing(
     number = layer_number(layer, own.shape[1] - 1)
     there = present_places(batch)  # (batch, width)
     width = there.shape[1]
-    before = own[:, number + 1, :width]  # (batch, width, dim): what the layer makes of each token
+    # what the layer makes of each token (batch, width, dim); 1 - cosine of float32 would be mostly rounding
+    before = own[:, number + 1, :width].double()
     maps = before.new_zeros(len(batch), width, width)  # (batch, to, from)
     text, j = there.nonzero(as_tuple=True)  # one question for each token
     at_once = max(1, TOKENS // width)
@@ -53,14 +53,16 @@ def value_zeroing(
             edited[torch.arange(len(column), device=column.device), :, :, column] = 0.0
             return edited
 
-        after = model.states(batch.rows(asked), edit=edit)[:, number + 1]  # (questions, at most width, dim)
+        after = model.states(batch.rows(asked), edit=edit)[
+            :, number + 1
+        ].double()  # (questions, at most width, dim)
         n = min(width, after.shape[1])
         distance = 1 - torch.cosine_similarity(after[:, :n], before[asked, :n], dim=-1)  # (questions, n)
         maps[asked, :n, column] = distance.clamp(min=0) * there[asked, :n]
     total = maps.sum(-1, keepdim=True)
     maps = maps / torch.where(total > 0, total, 1.0)
     scores = mean_row(rows_of(maps, batch, seen_from), batch)
-    return token_scores(scores, batch, len(batch) + len(text))
+    return token_scores(scores.to(own.dtype), batch, len(batch) + len(text))
 
 
 VALUE_ZEROING = Explainer(

@@ -15,7 +15,7 @@ from heedful.experiments.verdict import Verdict, border, ends, grade_at, percent
 from heedful.explanation import Explanation
 from heedful.figures.names import method_name
 from heedful.measure.rank import kendall
-from heedful.measure.statistics import Interval, bootstrap
+from heedful.measure.statistics import Interval, mean_interval
 from heedful.records import Example
 
 Row = dict[str, Any]
@@ -179,7 +179,7 @@ def agreement(sample: Explanation, method: str) -> Interval | None:
     tau = tau[~np.isnan(tau)]
     if tau.size < 2:
         return None
-    return Interval(float(tau.mean()), *bootstrap(tau))
+    return Interval(float(tau.mean()), *mean_interval(tau))
 
 
 def _padded(e: Explained, a: Attribution, width: int) -> NDArray[np.float64]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from anyio import CapacityLimiter, to_thread
+from numpy.typing import NDArray
 
 from heedful.errors import Mistake, one_of
 from heedful.records import Example, Words
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from heedful.explanation import Explanation
 
 T = TypeVar("T")
+Floats = NDArray[np.float64]
 KEPT_MODELS = 3
 KEPT_TEXTS = 32  # what a model saw of recent texts: a drag then costs one product, not a pass
 MOST_WAITING = 24
@@ -49,7 +51,8 @@ class LoadedModel:
 
         _ready_for_questions()
         self.model = load(Run(entry.path))
-        self._observe = observer(self.model.network)
+        editable = "edits_attention" in self.model.network.can
+        self._observe = observer(self.model.network) if editable else None  # None: its attention is its own
         self._seen: OrderedDict[Example, Observed] = OrderedDict()
         self._explained: OrderedDict[tuple[Example, tuple[str, ...], str | None], Explained] = OrderedDict()
         self._sample: tuple[tuple[str, ...], Explanation] | None = None
@@ -85,17 +88,36 @@ class LoadedModel:
             )
         return words
 
+    def methods(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Explainers by name, each once; none means the quick ones that this model allows."""
+        from heedful.registry import EXPLAINERS
+
+        can = self.model.network.can
+        return methods_named(names) if names else tuple(m for m in QUICK if EXPLAINERS[m].needs <= can)
+
     def seen(self, example: Example) -> Observed:
         """What the model did with a text, kept for asking it again under other weights."""
         from heedful.engine.processors import threads
 
         _bounded(example)
+        if self._observe is None:
+            raise Mistake(f"{self.model.name} cannot be asked under other attention weights.")
         with self._lock, threads(THREADS):
             if example not in self._seen:
                 encoded = self.model.encode([example])
                 self._seen[example] = self._observe(np.zeros(1, dtype=np.int64), encoded.batch([0]))
                 _forget(self._seen)
             return self._seen[example]
+
+    def predict(self, example: Example) -> Floats:
+        """Probabilities of the labels."""
+        from heedful.engine.processors import threads
+        from heedful.models.training import predict
+
+        _bounded(example)
+        with self._lock, threads(THREADS):
+            found: Floats = predict(self.model.network, self.model.encode([example]))[0]
+            return found
 
     def known(self, example: Example) -> list[bool]:
         """Which words the model knows."""
@@ -110,7 +132,8 @@ class LoadedModel:
         with self._lock, threads(THREADS):
             if key not in self._explained:
                 steps = ENOUGH if "integrated_gradients" in methods else {}
-                self._explained[key] = explain(self.model, [example], list(methods), target, **steps)[0]
+                found = explain(self.model, [example], list(methods), target, **steps)
+                self._explained[key] = found.by_word()[0]
                 _forget(self._explained)
             return self._explained[key]
 
@@ -123,26 +146,40 @@ class LoadedModel:
             ids = tuple(example.id for example in examples)
             if self._sample is None or self._sample[0] != ids:
                 found = explain(self.model, list(examples), ["attention", "omission"], of="probability")
-                self._sample = (ids, found)
+                self._sample = (ids, found.by_word())
             return self._sample[1]
 
+    def word_of(self, example: Example) -> NDArray[np.int64]:
+        """The word that each of the positions of `seen` belongs to: (positions,)."""
+        tokens = self.model.encode([example]).batch([0]).passage
+        if tokens.word_index is None:
+            return np.arange(len(example.passage))
+        found: NDArray[np.int64] = tokens.word_index[0][tokens.mask[0]].cpu().numpy()
+        return found
+
     def attention(self, example: Example) -> list[float]:
-        weights: list[float] = self.seen(example).alpha[0].tolist()
-        return weights
+        """The weight of each word, of all its pieces together; empty where it cannot be changed."""
+        if self._observe is None:
+            return []
+        weights = np.zeros(len(example.passage))
+        np.add.at(weights, self.word_of(example), self.seen(example).alpha[0].numpy())
+        return [float(weight) for weight in weights]
 
     def decode(self, example: Example, weights: object) -> dict[str, Any]:
         """The prediction under other attention weights, which are normalised to sum 1."""
         from heedful.measure.distance import jsd, tvd
 
-        seen = self.seen(example)
-        alpha = _distribution(weights, len(example.passage))
-        y, moved = seen.decode(seen.alpha.new_tensor([[seen.alpha[0].tolist(), alpha.tolist()]]))[0].numpy()
+        seen, word = self.seen(example), self.word_of(example)
+        alpha, own = _distribution(weights, len(example.passage)), np.array(self.attention(example))
+        y, moved = seen.decode(
+            seen.alpha.new_tensor([[seen.alpha[0].tolist(), _share(alpha, own, seen, word)]])
+        )[0]
         return {
             "weights": alpha.tolist(),
             "probabilities": moved.tolist(),
             "predicted": self.model.labels[int(moved.argmax())],
-            "change": float(tvd(moved, y)),
-            "distance": float(jsd(alpha, seen.alpha[0].numpy())),
+            "change": float(tvd(moved.numpy(), seen.y[0].numpy())),
+            "distance": float(jsd(alpha, own)),
         }
 
     def adversary(self, example: Example, epsilon: object = None) -> dict[str, Any]:
@@ -155,7 +192,9 @@ class LoadedModel:
         seen = self.seen(example)
         found, _ = search(seen, config, generators(np.random.default_rng(0)))
         assert found is not None
-        return self.decode(example, found.alpha[0].tolist()) | {
+        weights = np.zeros(len(example.passage))
+        np.add.at(weights, self.word_of(example), found.alpha[0])
+        return self.decode(example, weights.tolist()) | {
             "epsilon": epsilon_of(config.epsilon, seen.has_query),
             "exact": bool(found.exact[0]),
             "bound": float(found.bound[0]),
@@ -174,8 +213,8 @@ class Models:
 
     def get(self, entry: Entry) -> LoadedModel:
         refuse_link_out(entry.path, "model.safetensors", "vocabulary.json", "config.json")
-        path = entry.path / "model.safetensors"
-        if not path.is_file():
+        path = entry.path / ("config.json" if entry.trial else "model.safetensors")
+        if not entry.playable:
             raise Mistake(
                 f"{entry.name} has no weights (model.safetensors): its results can be read, but not asked."
             )
@@ -233,7 +272,7 @@ def _bounded(example: Example) -> None:
         raise Mistake(f"this text has {words:,} words; at most {MOST_WORDS:,} are read while you wait.")
 
 
-def _distribution(weights: object, n: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _distribution(weights: object, n: int) -> Floats:
     try:
         alpha = np.array(weights, dtype=np.float64)
     except (ValueError, TypeError, OverflowError):
@@ -242,8 +281,15 @@ def _distribution(weights: object, n: int) -> np.ndarray[tuple[int], np.dtype[np
         raise Mistake(f"weights are to be one number for each of the {n} words.")
     if not np.isfinite(alpha).all() or (alpha < 0).any() or not np.isfinite(alpha.sum()) or alpha.sum() <= 0:
         raise Mistake("weights are to be finite, not negative, and not all zero.")
-    normalised: np.ndarray[tuple[int], np.dtype[np.float64]] = alpha / alpha.sum()
+    normalised: Floats = alpha / alpha.sum()
     return normalised
+
+
+def _share(alpha: Floats, own: Floats, seen: Observed, word: NDArray[np.int64]) -> list[float]:
+    """What each word gets, shared among its pieces as the model shares its own; evenly where it gives it nothing."""
+    pieces = np.bincount(word, minlength=len(alpha))[word]
+    share = np.divide(seen.alpha[0].numpy(), own[word], out=1 / pieces, where=own[word] > 0)
+    return [float(weight) for weight in alpha[word] * share]
 
 
 def _forget(kept: OrderedDict[Any, Any]) -> None:

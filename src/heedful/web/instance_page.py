@@ -54,7 +54,7 @@ def asked_page(site: Site, request: Request, name: str, place: int, methods: lis
     entry, _, example = instance(site, name, place, request.query_params.get("split"))  # waits for the corpus
     data, more = _stored(site, request, name, place)
     model = site.models.get(entry)
-    looked, explained = prediction.look(model, example, methods_named(methods), None)
+    looked, explained = prediction.look(model, example, model.methods(methods), None)
     view = {
         "drawn": prediction.heatmaps(explained),
         "text": prediction.paint(example, looked["attention"]),
@@ -134,7 +134,7 @@ def _stored(site: Site, request: Request, name: str, place: int) -> tuple[dict[s
             for side, at in (("previous", place - 1), ("next", place + 1))
             if at >= 0
         ],
-        "playable": (entry.path / "model.safetensors").is_file(),
+        "playable": entry.playable,
         "playground": run_address(
             entry.name, "playground", text=_short(data["text"]), query=_short(data["query"])
         ),

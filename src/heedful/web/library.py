@@ -81,6 +81,16 @@ class Entry:
     def performance(self) -> dict[str, Any]:
         return self.summaries.get("performance", {})
 
+    @property
+    def trial(self) -> bool:
+        """Whether the model is elsewhere: these are its answers about other data."""
+        return "source" in self.info["config"]
+
+    @property
+    def playable(self) -> bool:
+        """Whether there is a model to ask."""
+        return self.trial or (self.path / "model.safetensors").is_file()
+
     def label(self, number: int | None) -> str:
         """The name of a label; its number, where a damaged file has one that does not exist."""
         if number is None:

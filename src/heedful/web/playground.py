@@ -35,9 +35,10 @@ def playground(site: Site, request: Request, name: str, asked: dict[str, Any]) -
     names = names.split(",") if isinstance(names, str) else names
     if not isinstance(names, list) or not all(isinstance(m, str) for m in names):
         raise Mistake("methods are to be a list of names.")
-    methods, target = methods_named([m for m in names if m]), asked.get("target") or None
+    methods, target = methods_named(given := [m for m in names if m]), asked.get("target") or None
     if text.strip() and (query.strip() or not has_query):
         model = site.models.get(entry)
+        methods = model.methods(given)
         example, before = _example(model, text, query, asked)
         looked, explained = prediction.look(model, example, methods, None if target is None else str(target))
         data |= looked
@@ -81,8 +82,12 @@ def _example(
 
 
 def _before(model: LoadedModel, example: Example) -> dict[str, Any]:
-    p = model.decode(example, model.attention(example))
-    return {"text": example.passage.text, "probabilities": p["probabilities"], "predicted": p["predicted"]}
+    p = model.predict(example)
+    return {
+        "text": example.passage.text,
+        "probabilities": p.tolist(),
+        "predicted": model.model.labels[int(p.argmax())],
+    }
 
 
 def subject(site: Site, name: str, asked: dict[str, Any]) -> tuple[Entry, Example]:

@@ -77,7 +77,8 @@ def heatmaps(explained: Explained) -> dict[str, list[tuple[str, Markup]]]:
 
 def paint(example: Example, attention: list[float]) -> Markup:
     """The text once, coloured by attention; script repaints it."""
-    return Markup(html(example.passage, attention, False, label="attention"))
+    weights = attention or [0.0] * len(example.passage)  # of a model whose attention cannot be changed
+    return Markup(html(example.passage, weights, False, label="attention"))
 
 
 def legend() -> list[tuple[str, str]]:

@@ -56,7 +56,7 @@ def run_page(site: Site, request: Request, name: str) -> Response:
         all_experiments=list(EXPERIMENTS),
         scores=SCORES,
         marks=MARKS,
-        playable=(entry.path / "model.safetensors").is_file(),
+        playable=entry.playable,
     )
 
 

@@ -65,9 +65,8 @@ class Texts:
 
     def _load(self, entry: Entry) -> Corpus:
         from heedful.data import corpora
-        from heedful.store.run import Run
 
-        config = Run(entry.path).config
+        config = entry.run.trial or entry.run.config
         corpus = corpora.load(config.dataset, data_dirs=self.data_dirs, options=config.data)
         for split, expected in entry.info["data"].get("examples", {}).items():
             if len(corpus[split]) != expected:

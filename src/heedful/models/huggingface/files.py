@@ -86,10 +86,7 @@ def _why(name: str, revision: str | None, error: Exception) -> str:
         return f"there is no folder {name}, and no model of that id on the hub."
     if isinstance(error, RevisionNotFoundError):
         return f"{name} has no revision {revision!r}."
-    return (
-        f"there is no folder {name}, no copy of a model of that id on this machine, and the hub cannot be reached "
-        f"({type(error).__name__})."
-    )
+    return f"there is no folder {name}, no copy of a model of that id on this machine, and the hub cannot be reached."
 
 
 def fingerprint(folder: Path) -> str:

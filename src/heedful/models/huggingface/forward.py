@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from heedful.errors import Mistake
 from heedful.models.huggingface.attention_calls import Each, attention_calls
-from heedful.models.huggingface.undisturbed import undisturbed
+from heedful.models.huggingface.undisturbed import undisturbed, without_traces
 from heedful.models.sequence import Side
 
 
@@ -68,7 +68,8 @@ class Forward:
         listening: AbstractContextManager[None] = (
             nullcontext() if each is None else attention_calls(self.module, each)
         )
-        with undisturbed(self.module, self.pad), listening:
+        tidy: AbstractContextManager[None] = without_traces(self.module) if more else nullcontext()
+        with undisturbed(self.module, self.pad), tidy, listening:
             return self.module(**given)
 
 

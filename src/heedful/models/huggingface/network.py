@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -38,7 +38,8 @@ class HuggingFaceNetwork:
         has_query: bool = False,
         long: Long = "windows",
     ) -> None:
-        self.module, self.link, self.n_labels, self.has_query = module, link, n_labels, has_query
+        self.module: Any = module  # the user's own, with whatever it is and has
+        self.link, self.n_labels, self.has_query = link, n_labels, has_query
         self.frame, self.limit, self.long = frame, limit, long
         self.types = types or (0, 0)
         self.forward = Forward(module, sample.passage.reserved.pad, with_types=types is not None)
@@ -82,11 +83,16 @@ class HuggingFaceNetwork:
 
     @property
     def device(self) -> torch.device:
-        return next(self.module.parameters()).device
+        return self._parameter.device
 
     @property
     def dtype(self) -> torch.dtype:
-        return next(self.module.parameters()).dtype
+        return self._parameter.dtype
+
+    @property
+    def _parameter(self) -> Tensor:
+        found: Tensor = next(self.module.parameters())
+        return found
 
     @property
     def n_words(self) -> int:
@@ -103,7 +109,7 @@ class HuggingFaceNetwork:
 
     @property
     def _embedding(self) -> nn.Embedding:
-        found = self.module.get_input_embeddings()  # type: ignore[operator]
+        found = self.module.get_input_embeddings()
         assert isinstance(found, nn.Embedding)
         return found
 

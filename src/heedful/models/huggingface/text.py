@@ -27,6 +27,7 @@ Spans = NDArray[np.int32]  # (pieces, 2)
 WITHOUT_BLANKS = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
+SPACE = re.compile(r"\s")
 SAMPLE = ("one", "one two three, four five")
 
 
@@ -173,11 +174,17 @@ class PieceEncoder:
         ours = [*self.encode(texts[:1], "passage").flat]
         if self.has_query:
             ours += [*self.encode(texts[1:], "query").flat]
-        theirs = self._told(*(words.text for words in texts))[0]
+        theirs, types, _ = self._told(*(words.text for words in texts))
         if [int(i) for i in ours] != list(theirs):
             raise Mistake(
                 f"{type(self._tokenizer).__name__} puts texts together in a way that is not understood: "
                 f"{theirs}, not {ours}."
+            )
+        n = len(self.encode(texts[:1], "passage").flat)
+        if self.with_types and types != [self.types[0]] * n + [self.types[1]] * (len(ours) - n):
+            raise Mistake(
+                f"{type(self._tokenizer).__name__} gives special tokens a type of their own ({types}): "
+                "such models are not supported."
             )
 
     def _check_ids(self, ids: Ints) -> None:
@@ -191,12 +198,17 @@ class PieceEncoder:
 
 def _visible(text: str, spans: Spans) -> Spans:
     """Spans without the white space around them: some tokenizers count a leading blank as part of a piece."""
-    found = spans.copy()
-    for i, (start, end) in enumerate(spans.tolist()):
-        piece = text[start:end]
-        found[i] = start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip())
-    found[:, 1] = np.maximum(found[:, 0], found[:, 1])
-    return found
+    n = len(text)
+    seen = np.ones(n + 1, dtype=np.bool_)  # characters that can be seen, and the end
+    seen[[match.start() for match in SPACE.finditer(text)]] = False
+    place = np.arange(n + 1)
+    following = np.minimum.accumulate(np.where(seen, place, n)[::-1])[
+        ::-1
+    ]  # the next that can be seen, from here on
+    before = np.maximum.accumulate(np.where(seen, place, -1))  # the last one, up to here
+    start = np.minimum(following[spans[:, 0]], spans[:, 1])
+    end = np.where(spans[:, 1] > 0, before[np.maximum(spans[:, 1] - 1, 0)] + 1, 0)
+    return np.stack([start, np.maximum(start, end)], axis=1).astype(np.int32)
 
 
 def word_of(words: Words, spans: Spans) -> Ints:

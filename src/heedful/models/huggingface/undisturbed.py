@@ -16,14 +16,20 @@ _NOISE = "will not detect padding tokens"  # a warning about padding on the righ
 
 @contextmanager
 def undisturbed(module: nn.Module, pad: int) -> Iterator[None]:
-    """Without dropout inside. `pad`: for models that refuse several texts at once when they know no padding."""
+    """Without dropout inside, and without gradients of parameters: they would only cost memory.
+
+    `pad`: for models that refuse several texts at once when they know no padding.
+    """
     with TURN:
         training = [part for part in module.modules() if part.training]
+        learning = [parameter for parameter in module.parameters() if parameter.requires_grad]
         config = _text_config(module)
         without_pad = config is not None and getattr(config, "pad_token_id", pad) is None
         logger = logging.getLogger("transformers")
         try:
             module.eval()
+            for parameter in learning:
+                parameter.requires_grad_(False)
             if without_pad:
                 config.pad_token_id = pad
             with _quiet(logger):
@@ -31,8 +37,31 @@ def undisturbed(module: nn.Module, pad: int) -> Iterator[None]:
         finally:
             for part in training:
                 part.training = True
+            for parameter in learning:
+                parameter.requires_grad_(True)
             if without_pad:
                 config.pad_token_id = None
+
+
+@contextmanager
+def without_traces(module: nn.Module) -> Iterator[None]:
+    """Asked for states or attentions, the library hooks itself into a module for good, and notes it there: undone."""
+    hooks = (
+        "_forward_hooks",
+        "_forward_hooks_with_kwargs",
+        "_forward_hooks_always_called",
+        "_forward_pre_hooks",
+    )
+    before = [(part, set(vars(part)), [set(vars(part)[name]) for name in hooks]) for part in module.modules()]
+    try:
+        yield
+    finally:
+        for part, attributes, hooked in before:
+            for name, known in zip(hooks, hooked, strict=True):
+                for key in set(vars(part)[name]) - known:
+                    del vars(part)[name][key]
+            for name in set(vars(part)) - attributes:
+                delattr(part, name)
 
 
 def _text_config(module: nn.Module) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -183,8 +184,7 @@ def _known_to_library(folder: Path) -> bool:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Without the library's bars and reports: what matters is said as a `Mistake`."""
-    from transformers.utils import logging
-
+    logging: Any = importlib.import_module("transformers.utils.logging")
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()

@@ -1,0 +1,98 @@
+"""Checkpoints where a run folder could stand: load, wrap, explain, run, and what is kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("transformers")
+
+import transformers
+
+import heedful
+import transformer_zoo as zoo
+from heedful.engine.huggingface_sources import CHECKPOINTS, CheckpointSource
+from heedful.engine.model_sources import find_source
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("saved") / "tiny"
+    zoo.module("Bert", num_labels=2).save_pretrained(made)
+    zoo.tokenizer_of("Bert").save_pretrained(made)
+    return made
+
+
+def test_a_folder_is_a_source(folder: Path) -> None:
+    source = find_source(folder)
+    assert isinstance(source, CheckpointSource)
+    assert (source.name, source.labels, source.task) == ("tiny", ("LABEL_0", "LABEL_1"), "classification")
+    assert source.architecture == "BertForSequenceClassification"
+    assert source.place is not None
+    again = find_source(source.place)  # as another process would
+    assert again.fingerprint == source.fingerprint
+    named = find_source(folder, labels=["neg", "pos"], query=True)
+    assert (named.labels, named.task) == (("neg", "pos"), "nli")
+    assert named.fingerprint != source.fingerprint
+    assert named.place is not None
+    other = find_source(named.place)
+    assert (other.fingerprint, other.labels, other.task) == (named.fingerprint, named.labels, named.task)
+
+
+def test_what_is_claimed(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    assert CHECKPOINTS.claims(folder)
+    assert CHECKPOINTS.claims("owner/name")
+    assert CHECKPOINTS.claims("hf:name")
+    assert not CHECKPOINTS.claims("name")
+    assert not CHECKPOINTS.claims("runs/sst-bilstm")  # a run that is not there, not somebody's model
+    assert not CHECKPOINTS.claims(tmp_path)
+    with pytest.raises(heedful.Mistake, match="'colour' is no option of a checkpoint"):
+        find_source(folder, colour="red")
+
+
+def test_load_and_wrap(folder: Path) -> None:
+    by_folder = heedful.load(folder, labels=["neg", "pos"])
+    module, tokenizer = zoo.module("Bert", num_labels=2), zoo.tokenizer_of("Bert")
+    pipeline = transformers.pipeline("text-classification", model=module, tokenizer=tokenizer, device="cpu")
+    for made in (heedful.load(pipeline), heedful.wrap(module, tokenizer)):
+        np.testing.assert_allclose(made.predict(zoo.SOME), by_folder.predict(zoo.SOME), atol=1e-6)
+    box = heedful.wrap(by_folder.predict, labels=["neg", "pos"])
+    np.testing.assert_allclose(box.predict(zoo.SOME), by_folder.predict(zoo.SOME), atol=1e-6)
+    with pytest.raises(heedful.Mistake, match="give its tokenizer, too"):
+        heedful.wrap(module)
+    with pytest.raises(heedful.Mistake, match="no use for a tokenizer"):
+        heedful.wrap(by_folder.predict, tokenizer, labels=["a", "b"])
+    with pytest.raises(heedful.Mistake, match=r"give labels=\[...\]"):
+        heedful.wrap(by_folder.predict)
+
+
+def test_explain(folder: Path) -> None:
+    found = heedful.explain(
+        folder, ["it isn't bad 😀"], ["attention", "gradient_x_input", "omission"], labels=["neg", "pos"]
+    )
+    table = found.to_pandas()
+    assert set(table["target"]) <= {"neg", "pos"}
+    text = "it isn't bad 😀"
+    for word, start, end in zip(table["word"], table["start"].tolist(), table["end"].tolist(), strict=True):
+        assert text[int(start) : int(end)] == word
+    pairs = heedful.explain(folder, ["a film"], ["gradient"], queries=["is it good"]).to_pandas()
+    assert set(pairs["part"]) == {"passage", "query"}
+
+
+def test_a_trial_on_ones_own_texts(folder: Path, tmp_path: Path) -> None:
+    """Rows are kept in a folder of the form of a run, and are not made twice."""
+    file = tmp_path / "texts.jsonl"
+    rows = [{"text": text, "label": f"LABEL_{i % 2}"} for i, text in enumerate(zoo.SOME * 4)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    answers = heedful.run(
+        "permutation", str(folder), str(file), runs=tmp_path / "runs", split="train", permutations=3
+    )
+    table = answers.table
+    assert table.num_rows > 0
+    assert (table["max"].to_numpy() >= table["median"].to_numpy()).all()
+    assert table["max"].to_numpy().max() > 0
