@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
 
 import numpy as np
@@ -17,7 +18,7 @@ from heedful.experiments import find, to_table
 from heedful.experiments.erase import decision, flipped
 from heedful.experiments.experiment import generators
 from heedful.experiments.importance_sets import ImportanceSetsConfig
-from heedful.experiments.observe import Observed, View, observer
+from heedful.experiments.observe import EditedAttention, Observed, View, observer
 from heedful.experiments.pooled import PooledStates
 from heedful.experiments.rankings import attention_gradient, falling
 from heedful.experiments.smallest_set import exact_smallest, smallest_sets
@@ -386,26 +387,54 @@ def test_the_same_questions_to_a_transformer(view: View) -> None:
     """Every prefix is an edited forward pass; the gradient by attention is that of differences."""
     model, batch = ToyTransformer(), zoo.batch([5, 3, 1])
     seen = observer(model, view)(np.arange(3), batch)
+    assert isinstance(seen, EditedAttention)
     order = falling(seen.alpha, seen.real)
-    along = seen.erase_along(order)
+    along, decided = seen.erase_along(order), decision(seen)
+    layer, heads = view.layer % 2, list(view.heads or range(3))
+    torch.testing.assert_close(
+        seen.shift(torch.zeros(3, 1, 5, dtype=torch.float64))[:, 0], seen.y, atol=1e-12, rtol=0
+    )
+
+    def output(row: int, change: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        """With other weights of the words of one text, in the heads that are meant."""
+
+        def edit(at: int, weights: torch.Tensor) -> torch.Tensor:
+            edited = weights.clone()
+            if at == layer:
+                n = int(seen.n_words[row])
+                for head in heads:
+                    edited[0, head, :, 1 : 1 + n] = change(
+                        weights[0, head, :, 1 : 1 + n]
+                    )  # between the markers
+            return edited
+
+        with torch.no_grad():
+            return model(zoo.row(batch, row), edit=edit).probabilities[0]
+
     for row, n in enumerate([5, 3, 1]):
         for k in range(n - 1):
-            alpha = seen.alpha.clone()
-            alpha[row, order[row, : k + 1]] = 0.0
-            alpha[row] /= alpha[row].sum()
-            expected = seen.decode(alpha.unsqueeze(1))[row, 0]
-            torch.testing.assert_close(along[row, k], expected, atol=1e-12, rtol=0)
+            gone = order[row, : k + 1]
+
+            def without_them(words: torch.Tensor, gone: torch.Tensor = gone) -> torch.Tensor:
+                rest = words.clone()
+                rest[:, gone] = 0.0
+                return rest / rest.sum(-1, keepdim=True) * words.sum(-1, keepdim=True)
+
+            torch.testing.assert_close(along[row, k], output(row, without_them), atol=1e-10, rtol=0)
         assert along[row, n - 1 :].isnan().all()
-    slope, decided = attention_gradient(seen), decision(seen)
-    for t in range(5):
-        ends = []
-        for step in (-1e-6, 1e-6):
-            alpha = seen.alpha.clone()
-            alpha[:, t] += step
-            p = seen.decode(alpha.unsqueeze(1)).squeeze(1)
-            ends.append(p.gather(1, decided.unsqueeze(1)).squeeze(1))
-        there = seen.real[:, t]
-        torch.testing.assert_close(((ends[1] - ends[0]) / 2e-6)[there], slope[there, t], atol=1e-7, rtol=1e-4)
+    slope = attention_gradient(seen)
+    for row, n in enumerate([5, 3, 1]):
+        for t in range(n):
+            ends = []
+            for step in (-1e-6, 1e-6):
+
+                def larger(words: torch.Tensor, t: int = t, step: float = step) -> torch.Tensor:
+                    moved = words.clone()
+                    moved[:, t] += step * words.sum(-1)
+                    return moved
+
+                ends.append(float(output(row, larger)[decided[row]]))
+            assert float(slope[row, t]) == pytest.approx((ends[1] - ends[0]) / 2e-6, abs=1e-7)
 
 
 @pytest.mark.parametrize("name", ["erasure", "flips", "importance_sets"])

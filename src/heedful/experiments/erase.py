@@ -16,7 +16,7 @@ from torch import Tensor
 
 from heedful.errors import Mistake
 from heedful.experiments.experiment import Chunk, Floats, Ints
-from heedful.experiments.observe import Observed, without
+from heedful.experiments.observe import Observed
 from heedful.measure.distance import jsd
 from heedful.models.link import Link
 
@@ -75,9 +75,9 @@ def erase_pair(seen: Observed, rngs: list[np.random.Generator], drawn: Drawn = "
     top = seen.alpha.argmax(1).numpy()  # (B,) the first of equals
     items = torch.from_numpy(np.stack([top, random_items(top, seen.n_words, rngs, drawn)], 1))  # (B, 2)
     removed = torch.zeros(B, 2, T, dtype=torch.bool).scatter_(2, items.unsqueeze(-1), True)
-    alphas, left = without(seen.alpha.unsqueeze(1).expand(B, 2, T), removed)
-    p, q = seen.y, seen.decode(alphas)  # (B, labels), (B, 2, labels)
-    defined = (left & several.unsqueeze(1)).numpy()  # (B, 2)
+    p, q = seen.y, seen.erase(removed)  # (B, labels), (B, 2, labels)
+    defined = (~q.isnan().any(-1) & several.unsqueeze(1)).numpy()  # (B, 2)
+    q = q.nan_to_num()
     alpha = seen.alpha.gather(1, items).numpy()  # (B, 2)
     flips = flipped(q, p.argmax(-1)).numpy().astype(np.float64)
     return ErasedPair(
