@@ -409,7 +409,8 @@ def test_the_same_questions_to_a_transformer(view: View) -> None:
             return edited
 
         with torch.no_grad():
-            return model(zoo.row(batch, row), edit=edit).probabilities[0]
+            p: torch.Tensor = model(zoo.row(batch, row), edit=edit).probabilities[0]
+        return p
 
     for row, n in enumerate([5, 3, 1]):
         for k in range(n - 1):
