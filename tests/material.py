@@ -132,6 +132,7 @@ def erased_tables_of(n: int = 60, seed: int = 0) -> dict[str, pa.Table]:
         "delta_js": js[0] - js[1],
         "flip_top": (rng.random(n) < 0.3) * 1.0,
         "flip_random": (rng.random(n) < 0.1) * 1.0,
+        "margin": rng.random(n),
     }
     removed = {"attention": sizes // 3 + 1, "attention_x_gradient": sizes // 4 + 1}
     removed |= {f"random {draw}": np.minimum(sizes // 2 + draw, sizes - 1) for draw in (1, 2)}

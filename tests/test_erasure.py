@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
 
 import numpy as np
@@ -17,7 +18,7 @@ from heedful.experiments import find, to_table
 from heedful.experiments.erase import decision, flipped
 from heedful.experiments.experiment import generators
 from heedful.experiments.importance_sets import ImportanceSetsConfig
-from heedful.experiments.observe import Observed, observer
+from heedful.experiments.observe import EditedAttention, Observed, View, observer
 from heedful.experiments.pooled import PooledStates
 from heedful.experiments.rankings import attention_gradient, falling
 from heedful.experiments.smallest_set import exact_smallest, smallest_sets
@@ -25,6 +26,7 @@ from heedful.measure.statistics import effect_size, mcnemar, proportion
 from heedful.models.classifier import AttentiveClassifier
 from heedful.models.link import SIGMOIDS
 from heedful.records import Batch
+from toy_transformer import ToyTransformer
 
 LENGTHS = [7, 1, 12, 2, 9]
 each_task = pytest.mark.parametrize("task", zoo.TASK_NAMES)
@@ -87,6 +89,7 @@ def test_rows_of_a_plain_loop(task: zoo.TaskName, drawn: str) -> None:
         assert row["js_top"] == pytest.approx(js(p, q_top), abs=1e-10)
         assert row["js_random"] == pytest.approx(js(p, q_r), abs=1e-10)
         assert row["delta_js"] == pytest.approx(js(p, q_top) - js(p, q_r), abs=1e-10)
+        assert row["margin"] == pytest.approx(np.sort(p)[-1] - np.sort(p)[-2], abs=1e-10)
         assert row["flip_top"] == float(q_top.argmax() != p.argmax())
         assert row["flip_random"] == float(q_r.argmax() != p.argmax())
 
@@ -307,6 +310,7 @@ def test_the_flip_table() -> None:
             "max_attention": [0.1] * 10,
             "flip_top": pa.array(top, pa.float64()),
             "flip_random": pa.array(random, pa.float64()),
+            "margin": pa.array([0.05, 0.05, 0.2, 0.2, 0.7, 0.7, 1.0, 0.0, 0.3, None], pa.float64()),
         }
     )
     found = find("flips").summarise(table)
@@ -321,6 +325,9 @@ def test_the_flip_table() -> None:
     by_class = found["by_class"]
     for cell in ("both", "only_top", "only_random", "neither"):
         assert sum(by_class[c][cell]["count"] for c in by_class) == line[cell]["count"]
+    by_margin = found["by_margin"]
+    assert [by_margin[name]["n"] for name in ("< .1", ".1 to .5", "≥ .5")] == [3, 2, 3]
+    assert [by_margin[name]["top"]["count"] for name in ("< .1", ".1 to .5", "≥ .5")] == [3, 1, 0]
     empty = found["by_max_attention"]["[.5, .75)"]
     assert empty["n"] == 0
     assert empty["p"] is empty["top"]["percent"] is None
@@ -373,3 +380,74 @@ def test_proportions_and_paired_counts() -> None:
         (2 - 1 - 3) / 6
     )  # |2|, |1|, |7| rank 2, 1, 3; 0 is left out
     assert np.isnan(effect_size(first, first))
+
+
+@pytest.mark.parametrize("view", [View(), View(layer=0, heads=(1,)), View(layer=1, heads=(0, 2), row="mean")])
+def test_the_same_questions_to_a_transformer(view: View) -> None:
+    """Every prefix is an edited forward pass; the gradient by attention is that of differences."""
+    model, batch = ToyTransformer(), zoo.batch([5, 3, 1])
+    seen = observer(model, view)(np.arange(3), batch)
+    assert isinstance(seen, EditedAttention)
+    order = falling(seen.alpha, seen.real)
+    along, decided = seen.erase_along(order), decision(seen)
+    layer, heads = view.layer % 2, list(view.heads or range(3))
+    torch.testing.assert_close(
+        seen.shift(torch.zeros(3, 1, 5, dtype=torch.float64))[:, 0], seen.y, atol=1e-12, rtol=0
+    )
+
+    def output(row: int, change: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        """With other weights of the words of one text, in the heads that are meant."""
+
+        def edit(at: int, weights: torch.Tensor) -> torch.Tensor:
+            edited = weights.clone()
+            if at == layer:
+                n = int(seen.n_words[row])
+                for head in heads:
+                    edited[0, head, :, 1 : 1 + n] = change(
+                        weights[0, head, :, 1 : 1 + n]
+                    )  # between the markers
+            return edited
+
+        with torch.no_grad():
+            p: torch.Tensor = model(zoo.row(batch, row), edit=edit).probabilities[0]
+        return p
+
+    for row, n in enumerate([5, 3, 1]):
+        for k in range(n - 1):
+            gone = order[row, : k + 1]
+
+            def without_them(words: torch.Tensor, gone: torch.Tensor = gone) -> torch.Tensor:
+                rest = words.clone()
+                rest[:, gone] = 0.0
+                return rest / rest.sum(-1, keepdim=True) * words.sum(-1, keepdim=True)
+
+            torch.testing.assert_close(along[row, k], output(row, without_them), atol=1e-10, rtol=0)
+        assert along[row, n - 1 :].isnan().all()
+    slope = attention_gradient(seen)
+    for row, n in enumerate([5, 3, 1]):
+        for t in range(n):
+            ends = []
+            for step in (-1e-6, 1e-6):
+
+                def larger(words: torch.Tensor, t: int = t, step: float = step) -> torch.Tensor:
+                    moved = words.clone()
+                    moved[:, t] += step * words.sum(-1)
+                    return moved
+
+                ends.append(float(output(row, larger)[decided[row]]))
+            assert float(slope[row, t]) == pytest.approx((ends[1] - ends[0]) / 2e-6, abs=1e-7)
+
+
+@pytest.mark.parametrize("name", ["erasure", "flips", "importance_sets"])
+def test_rows_of_a_transformer(name: str) -> None:
+    model, batch, experiment = ToyTransformer(), zoo.batch([6, 4, 1]), find(name)
+    options = {"layer": 0, "heads": [1]} | (
+        {"rankings": ["attention", "random", "gradient"]} if "sets" in name else {}
+    )
+    config = experiment.config.parse(options, "test")
+    table = to_table(experiment.run(model, [(np.arange(3), batch)], config, np.random.default_rng(0)))
+    for row in table.to_pylist():
+        if name == "importance_sets" and row["n_words"] > 1:
+            assert row["smallest_low"] in (1.0, 2.0)
+            assert row["smallest_high"] is None or row["smallest_low"] <= row["smallest_high"]
+    experiment.summarise(table)

@@ -135,6 +135,34 @@ def test_ag_news_two_and_four_classes(tmp_path: Path) -> None:
         read("agnews4", tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("name", "folder", "fields", "last"),
+    [
+        ("yahoo", "yahoo_answers_csv", 3, ("10", "Politics & Government")),
+        ("amazon_full", "amazon_review_full_csv", 2, ("5", "5 stars")),
+        ("yelp", "yelp_review_full_csv", 1, ("5", "5 stars")),
+    ],
+)
+def test_the_large_sets_of_zhang(
+    tmp_path: Path, name: str, folder: str, fields: int, last: tuple[str, str]
+) -> None:
+    first = ",".join(f'"part {i}, ""so"""' for i in range(fields - 1))
+    first = f"{first}," if first else ""
+    lines = f'"{last[0]}",{first}"the end.\\nReally"\n"1"{"," * fields}\n'
+    for split in ("train", "test"):
+        write(tmp_path / folder / f"{split}.csv", lines)
+    ledger = Ledger()
+    rows = read(name, tmp_path, ledger)
+    text = "\n".join([*(f'part {i}, "so"' for i in range(fields - 1)), "the end.", "Really"])
+    assert [(r.id, r.text, r.label, r.split) for r in rows] == [
+        (f"{split}.csv:1", text, last[1], split) for split in ("train", "test")
+    ]
+    assert ledger.left_out == {"rows without a text": 2}
+    write(tmp_path / folder / "train.csv", f'"11",{first}"y"\n')
+    with pytest.raises(Mistake, match="line 1: class '11' is not one of 1 to"):
+        read(name, tmp_path)
+
+
 def write_mimic(folder: Path, packed: bool = False) -> None:
     """Tables of MIMIC-III's schema, with invented content."""
     diagnoses = [

@@ -38,6 +38,8 @@ class Cell:
 
 def compare(evidence: Evidence) -> Comparison:
     found = list(cells(evidence))
+    if not found:
+        return Comparison()
     near, known = reproduced(found)
     same, pairs = same_order(found)
     headlines = (

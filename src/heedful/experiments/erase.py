@@ -16,7 +16,7 @@ from torch import Tensor
 
 from heedful.errors import Mistake
 from heedful.experiments.experiment import Chunk, Floats, Ints
-from heedful.experiments.observe import Observed, without
+from heedful.experiments.observe import Observed
 from heedful.measure.distance import jsd
 from heedful.models.link import Link
 
@@ -50,6 +50,7 @@ class ErasedPair:
     delta_alpha: Floats  # (B,) alpha_i* - alpha_r
     js: Floats  # (B, 2) JS(p, q without the item)
     flips: Floats  # (B, 2) 1 where another label is then the most probable
+    margin: Floats  # (B,) how far the most probable label is ahead of the next, as it is
 
     def columns(self) -> Chunk:
         return {
@@ -59,6 +60,7 @@ class ErasedPair:
             "delta_js": self.js[:, 0] - self.js[:, 1],
             "flip_top": self.flips[:, 0],
             "flip_random": self.flips[:, 1],
+            "margin": self.margin,
         }
 
 
@@ -69,20 +71,27 @@ def erase_pair(seen: Observed, rngs: list[np.random.Generator], drawn: Drawn = "
     B, T = seen.alpha.shape
     if T < 2:
         nothing = np.full((B, 2), np.nan)
-        return ErasedPair(nothing[:, 0], nothing, nothing)
+        return ErasedPair(nothing[:, 0], nothing, nothing, nothing[:, 0])
     top = seen.alpha.argmax(1).numpy()  # (B,) the first of equals
     items = torch.from_numpy(np.stack([top, random_items(top, seen.n_words, rngs, drawn)], 1))  # (B, 2)
     removed = torch.zeros(B, 2, T, dtype=torch.bool).scatter_(2, items.unsqueeze(-1), True)
-    alphas, left = without(seen.alpha.unsqueeze(1).expand(B, 2, T), removed)
-    p, q = seen.y, seen.decode(alphas)  # (B, labels), (B, 2, labels)
-    defined = (left & several.unsqueeze(1)).numpy()  # (B, 2)
+    p, q = seen.y, seen.erase(removed)  # (B, labels), (B, 2, labels)
+    defined = (~q.isnan().any(-1) & several.unsqueeze(1)).numpy()  # (B, 2)
+    q = q.nan_to_num()
     alpha = seen.alpha.gather(1, items).numpy()  # (B, 2)
     flips = flipped(q, p.argmax(-1)).numpy().astype(np.float64)
     return ErasedPair(
         np.where(several, alpha[:, 0] - alpha[:, 1], np.nan),
         np.where(defined, jsd(p.unsqueeze(1).expand_as(q).numpy(), q.numpy()), np.nan),
         np.where(defined, flips, np.nan),
+        np.where(several, ahead(p).numpy(), np.nan),
     )
+
+
+def ahead(p: Tensor) -> Tensor:
+    """The largest probability minus the second: (B, labels) -> (B,)."""
+    best = p.topk(2, dim=-1).values
+    return best[:, 0] - best[:, 1]
 
 
 def random_items(top: Ints, n_words: Ints, rngs: list[np.random.Generator], drawn: Drawn) -> Ints:

@@ -43,8 +43,8 @@ class ErasureConfig(AttentionChoice):
 
 
 def run(model: Network, batches: Batches, config: ErasureConfig, rng: np.random.Generator) -> Iterator[Chunk]:
-    """Rows: `delta_alpha`, `js_top`, `js_random`, `delta_js`, and 1 in `flip_top`, `flip_random` where the most
-    probable label becomes another; undefined for a text of one item."""
+    """Rows: `delta_alpha`, `js_top`, `js_random`, `delta_js`, 1 in `flip_top`, `flip_random` where the most probable
+    label becomes another, `margin` by which it was ahead of the next; undefined for a text of one item."""
     from heedful.experiments.erase import check_decides, erase_pair
     from heedful.experiments.observe import observer
 
@@ -87,7 +87,7 @@ ERASURE = Experiment(
     paper="Serrano & Smith 2019, section 4.1",
     config=ErasureConfig,
     needs=frozenset({"attends", "edits_attention"}),
-    version="1",
+    version="2",
     run=run,
     summarise=summarise,
     asks="whether removing the most attended item matters more than removing another one",

@@ -14,6 +14,7 @@ from heedful.measure.columns import Floats, column
 from heedful.measure.statistics import between_seeds, mcnemar, proportion
 
 LN2 = float(np.log(2))
+MARGINS = {"< .1": (0.0, 0.1), ".1 to .5": (0.1, 0.5), "≥ .5": (0.5, 1.1)}  # of the two most probable labels
 CELLS = {
     "both": "both change it",
     "only_top": "only the most attended one does",
@@ -35,6 +36,9 @@ COLUMNS = {
     "js_random": Column("change without a random item", 0, LN2, "Near 0: it could as well go.", unit="JS"),
     "flip_top": Column(
         "decision changed without the most attended item", 0, 1, "1: it is another one.", bins=2
+    ),
+    "margin": Column(
+        "how far the decision is ahead", 0, 1, "Probability of the decided label minus that of the next."
     ),
     "flip_random": Column("decision changed without a random item", 0, 1, "1: it is another one.", bins=2),
 }
@@ -206,9 +210,19 @@ def flips_compare(evidence: Evidence) -> Comparison:
     for setting, found in evidence:
         means = [mean_of([number_at(one, f"overall.{cell}.percent") for one in found]) for cell in CELLS]
         p = mean_of([number_at(one, "overall.p") for one in found])
-        told = "-" if p is None else f"{p:.2g}"
+        near = [
+            _percent(mean_of([number_at(one, f"by_margin.{name}.top.percent") for one in found]))
+            for name in MARGINS
+        ]
+        told = "-" if p is None else f"{p:.2g}" if p > 0 else "< 1e-300"
         rows.append(
-            (*setting, f"ours ({len(found)} seed{'s' * (len(found) > 1)})", *map(_percent, means), told)
+            (
+                *setting,
+                f"ours ({len(found)} seed{'s' * (len(found) > 1)})",
+                *map(_percent, means),
+                told,
+                *near,
+            )
         )
         for source, *theirs in zip(
             evidence.sources,
@@ -216,11 +230,21 @@ def flips_compare(evidence: Evidence) -> Comparison:
             strict=True,
         ):
             if any(value is not None for value in theirs):
-                rows.append((*setting, source, *map(_percent, theirs), "-"))
-    header = (*SETTING, "", "both", "only i*", "only r", "neither", "p (McNemar, mean over seeds)")
+                rows.append((*setting, source, *map(_percent, theirs), "-", *["-"] * len(MARGINS)))
+    header = (
+        *SETTING,
+        "",
+        "both",
+        "only i*",
+        "only r",
+        "neither",
+        "p (McNemar, mean over seeds)",
+        *(f"i* flips, margin {m}" for m in MARGINS),
+    )
     note = (
         "Percent of the texts whose decision changes without the most attended item i*, without a random other one r "
-        "(Serrano & Smith 2019, table 2)."
+        "(Serrano & Smith 2019, table 2); and how often i* flips where the decision is ahead of the next label by a "
+        "margin of so much."
     )
     return Comparison(tables=(Table("Decision flips", header, tuple(rows), note),) if rows else ())
 

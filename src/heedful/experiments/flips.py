@@ -16,6 +16,7 @@ from heedful.experiments.erasure import ErasureConfig, run
 from heedful.experiments.erasure_description import (
     COLUMNS,
     FLIPS_QUESTION,
+    MARGINS,
     flips_compare,
     flips_figures,
     flips_reasons,
@@ -27,8 +28,13 @@ from heedful.measure.statistics import mcnemar, proportion
 
 
 def summarise(table: pa.Table) -> Summary:
-    """The flip table overall, by predicted class, by max attention and by both (`_line`)."""
-    return grouped(table, _line)
+    """The flip table overall, by predicted class, by max attention and by both (`_line`), and by how far the decision
+    was ahead of the next label (`by_margin`): one that is hardly ahead is flipped by anything."""
+    margin = column(table, "margin")
+    bins = {name: (margin >= low) & (margin < high) for name, (low, high) in MARGINS.items()}
+    return grouped(table, _line) | {
+        "by_margin": {name: _line(table.filter(pa.array(rows))) for name, rows in bins.items()}
+    }
 
 
 def _line(table: pa.Table) -> Line:
@@ -82,7 +88,7 @@ FLIPS = Experiment(
     paper="Serrano & Smith 2019, section 4.2, table 2",
     config=ErasureConfig,
     needs=frozenset({"attends", "edits_attention"}),
-    version="1",
+    version="2",
     run=run,
     summarise=summarise,
     asks="whether removing the most attended item changes the decision",

@@ -76,16 +76,23 @@ class Observed:
         """Weights that change places: word t gets that of word places[.., t]. (B, n, T) -> (B, n, labels)."""
         return self.decode(self.alpha.unsqueeze(1).expand(places.shape).gather(2, places))
 
+    def erase(self, removed: Tensor) -> Tensor:
+        """Some weights set to zero, the others renormalised: (B, n, T) bool -> (B, n, labels), nan where none is left
+        (Serrano & Smith 2019, section 3)."""
+        rest, some = without(self.alpha.unsqueeze(1).expand(removed.shape), removed)
+        return self.decode(rest).masked_fill(~some.unsqueeze(-1), torch.nan)
+
+    def shift(self, deltas: Tensor) -> Tensor:
+        """Weights that are larger by so much, nothing renormalised: (B, n, T) -> (B, n, labels)."""
+        return self.decode(self.alpha.unsqueeze(1) + deltas)
+
     def erase_along(self, order: Tensor) -> Tensor:
         """Weights removed one after the other, the rest renormalised (Serrano & Smith 2019, section 5).
 
         order (B, T): places, the first to go first; padding last. (B, T, labels): at k the output without the
         first k + 1, nan where no weight is left. Here every prefix is a question of its own.
         """
-        B, T = order.shape
-        gone = order.argsort(1)[:, None, :] <= torch.arange(T)[:, None]  # (B, k, T): the first k + 1
-        rest, some = without(self.alpha.unsqueeze(1).expand(B, T, T), gone)
-        return self.decode(rest).masked_fill(~some.unsqueeze(-1), torch.nan)
+        return self.erase(order.argsort(1)[:, None, :] <= torch.arange(order.shape[1])[:, None])  # (B, k, T)
 
     def of_items(self, values: Tensor, batch: Batch) -> Tensor:
         """Scores of the batch's tokens as scores of what is attended to: (B, length) -> (B, T) in float64.
@@ -159,6 +166,31 @@ class EditedAttention(Observed):
             return weights.scatter(-1, words, (alpha.to(weights)[:, None, None] * given))
 
         return self._ask(alphas, shared)
+
+    def erase(self, removed: Tensor) -> Tensor:
+        """Every head and row that is meant loses its own weights of these words, and keeps what it gives to words in
+        all: the other weights stay its own."""
+
+        def erased(weights: Tensor, gone: Tensor, at: Tensor) -> Tensor:
+            words = at[:, None, None].expand(*weights.shape[:3], -1)
+            own = weights.gather(-1, words)  # (n, heads, to, T)
+            rest = own * (1 - gone.to(own))[:, None, None]
+            left = rest.sum(-1, keepdim=True)
+            scale = own.sum(-1, keepdim=True) / torch.where(left > 0, left, 1.0)
+            return weights.scatter(-1, words, rest * scale)
+
+        some = (self.alpha.unsqueeze(1).masked_fill(removed, 0.0).sum(-1) > 0).unsqueeze(-1)
+        return self._ask(removed.double(), erased).masked_fill(~some, torch.nan)
+
+    def shift(self, deltas: Tensor) -> Tensor:
+        """In every head and row, by that share of what it gives to words."""
+
+        def larger(weights: Tensor, delta: Tensor, at: Tensor) -> Tensor:
+            words = at[:, None, None].expand(*weights.shape[:3], -1)
+            given = weights.gather(-1, words).sum(-1, keepdim=True)
+            return weights.scatter_add(-1, words, delta.to(weights)[:, None, None] * given)
+
+        return self._ask(deltas, larger)
 
     def permute(self, places: Tensor) -> Tensor:
         def moved(weights: Tensor, place: Tensor, at: Tensor) -> Tensor:

@@ -68,9 +68,9 @@ def attention_gradient(seen: Observed) -> Tensor:
         rows = slice(begin, begin + GRADIENTS)
         part = seen[rows]
         with torch.enable_grad():
-            alpha = part.alpha.clone().requires_grad_()
-            p = part.decode(alpha.unsqueeze(1)).squeeze(1)  # (texts, labels)
-            (slope,) = torch.autograd.grad(p.gather(1, decided[rows].unsqueeze(1)).sum(), alpha)
+            delta = torch.zeros_like(part.alpha).requires_grad_()
+            p = part.shift(delta.unsqueeze(1)).squeeze(1)  # (texts, labels)
+            (slope,) = torch.autograd.grad(p.gather(1, decided[rows].unsqueeze(1)).sum(), delta)
         slopes.append(slope)
     return torch.cat(slopes)
 

@@ -27,7 +27,7 @@ from torch import Tensor
 
 from heedful.experiments.erase import flipped
 from heedful.experiments.experiment import Floats
-from heedful.experiments.observe import Observed, without
+from heedful.experiments.observe import Observed
 from heedful.experiments.pooled import PooledStates
 
 
@@ -84,11 +84,8 @@ def bounds(seen: Observed, decided: Tensor, found: Floats) -> Smallest:
 def one_item_flips(seen: Observed, decided: Tensor) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Whether there is an item whose removal alone flips the decision: (B,)."""
     B, T = seen.alpha.shape
-    rest, some = without(
-        seen.alpha.unsqueeze(1).expand(B, T, T), torch.eye(T, dtype=torch.bool).expand(B, T, T)
-    )
-    flips = flipped(seen.decode(rest), decided) & some  # (B, T)
-    return flips.any(1).numpy()
+    q = seen.erase(torch.eye(T, dtype=torch.bool).expand(B, T, T))  # (B, T, labels)
+    return flipped(q, decided).any(1).numpy()
 
 
 def greedy(seen: PooledStates, decided: Tensor, found: Floats) -> Floats:

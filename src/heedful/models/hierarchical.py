@@ -68,9 +68,9 @@ class HierarchicalClassifier(AttentiveClassifier):
         """`alpha` (batch, length): other weights of the words, for both levels; `edit` changes the model's own."""
         sentences = find_sentences(batch.passage)
         x = self.embed(batch.passage) if x is None else x
-        flat = x.flatten(0, 1)  # (batch * length, dim)
         states = [
-            self.encoder(flat[group.at], group.present) for group in sentences.groups
+            self.encoder(words, group.present)
+            for words, group in zip(gather_words(x, sentences), sentences.groups, strict=True)
         ]  # (s, words, hidden)
         weights = [
             self.attention(h, group.present, None) for h, group in zip(states, sentences.groups, strict=True)
@@ -118,6 +118,17 @@ class HierarchicalClassifier(AttentiveClassifier):
             made = made.index_copy(0, sentences.place[order], vectors)
         h: Tensor = self.sentence_encoder(made.view(batch, most, -1), sentences.mask)
         return h
+
+
+def gather_words(x: Tensor, sentences: Sentences) -> list[Tensor]:
+    """The rows of x (batch, length, dim) as grouped sentences, (s, words, dim) each. All groups are one gather: its
+    gradient is then one sum into x, not one for each group."""
+    shapes = [group.at.shape for group in sentences.groups]
+    if not shapes:
+        return []
+    rows = x.flatten(0, 1).index_select(0, torch.cat([group.at.flatten() for group in sentences.groups]))
+    parts = torch.split(rows, [shape.numel() for shape in shapes])
+    return [part.view(*shape, -1) for part, shape in zip(parts, shapes, strict=True)]
 
 
 def scatter_words(values: list[Tensor], sentences: Sentences) -> Tensor:

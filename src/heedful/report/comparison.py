@@ -86,12 +86,12 @@ def comparisons(runs: Sequence[Finished], study: Study) -> list[Comparison]:
 def page(name: str, runs: Sequence[Finished], study: Study, notes: str = "") -> str:
     """The whole comparison as Markdown."""
     found = comparisons(runs, study)
+    sources = "; ".join(f"`{source.name}`: {source.title}" for source in study.sources)
     lines = [
         f"# {study.title}",
         "",
-        f"Written by `heedful study {name} --write FILE` from {len(runs)} finished runs. Published numbers: "
-        + "; ".join(f"`{source.name}`: {source.title}" for source in study.sources)
-        + ".",
+        f"Written by `heedful study {name} --write FILE` from {len(runs)} finished runs."
+        + (f" Published numbers: {sources}." if sources else ""),
         "",
         *(line for one in found for headline in one.headlines for line in (headline, "")),
         notes,
@@ -107,8 +107,10 @@ def scores(found: Evidence) -> Comparison:
         ours, theirs = between_seeds([one[metric] for one in summaries]), found.theirs(setting, metric)
         rows.append((*setting, metric, seeds(ours), *map(number, theirs), difference(ours, theirs)))
     header = (*SETTING, "metric", "ours", *found.sources, "ours - nearest")
-    note = (
-        "Test scores (Table 1). `paper` has only the BiLSTM with additive attention; `files` are the authors' "
-        "result files."
-    )
+    note = "Scores of the models on the test split."
+    if "files" in found.sources:
+        note = (
+            "Test scores (Table 1). `paper` has only the BiLSTM with additive attention; `files` are the authors' "
+            "result files."
+        )
     return Comparison(tables=(Table("Test scores", header, tuple(rows), note),) if rows else ())

@@ -16,6 +16,7 @@ from heedful.data.readers import (
     adr,
     ag_news,
     babi_tasks,
+    class_csv,
     cnn,
     mimic,
     newsgroups,
@@ -61,5 +62,16 @@ ORIGINALS: dict[str, Original] = {
     "babi1": Original(partial(babi_tasks.read, task=1), ("qa1_single-supporting-fact_train.txt",), _BABI),
     "babi2": Original(partial(babi_tasks.read, task=2), ("qa2_two-supporting-facts_train.txt",), _BABI),
     "babi3": Original(partial(babi_tasks.read, task=3), ("qa3_three-supporting-facts_train.txt",), _BABI),
+    "yahoo": Original(
+        partial(class_csv.read, classes=class_csv.TOPICS, fields=3), ("train.csv",), ("yahoo_answers_csv",)
+    ),
+    "amazon_full": Original(
+        partial(class_csv.read, classes=class_csv.STARS, fields=2),
+        ("train.csv",),
+        ("amazon_review_full_csv",),
+    ),
+    "yelp": Original(
+        partial(class_csv.read, classes=class_csv.STARS, fields=1), ("train.csv",), ("yelp_review_full_csv",)
+    ),
     "snli": Original(snli.read, ("snli_1.0_train.jsonl",), ("snli_1.0",)),
 }
