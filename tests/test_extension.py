@@ -56,6 +56,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with zipfile.ZipFile(wheel, "w") as file:
         for path in sorted((HERE / "toy_package" / "heedful_toy").glob("*.py")):
             file.write(path, f"heedful_toy/{path.name}")
+        file.write(HERE / "toy_transformer.py", "heedful_toy/transformer.py")
         about = {
             "METADATA": "Metadata-Version: 2.1\nName: heedful-toy\nVersion: 0.1\n",
             "WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
@@ -195,7 +196,7 @@ def test_a_family_of_models_of_several_layers(place: Path) -> None:
     words = ["the", "day", "was", "and", "they", "sang", "of", "it", "bright", "gloomy"]
     (place / "tiny").mkdir()
     (place / "tiny" / "toy.json").write_text(
-        json.dumps({"seed": 3, "labels": ["down", "up"], "words": words})
+        json.dumps({"seed": 3, "labels": ["down", "up", "sideways"], "words": words})
     )
     methods = [
         w for m in ("attention", "integrated_gradients", "lrp", "omission", "rollout") for w in ("-m", m)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,24 +73,29 @@ def warning(run: Illustrated) -> str:
 
 def facts(findings: Findings) -> list[Fact]:
     info = findings.info
-    config, sizes = info["config"], info["data"]["examples"]
+    sizes = info["data"]["examples"]
     labels = [visible(label, 30) for label in findings.labels]
     shown = ", ".join(labels[:4]) + (f" and {len(labels) - 4} more" if len(labels) > 4 else "")
-    vectors = (
-        f"word vectors {visible(str(config['vectors']), 60)}"
-        if config["vectors"]
-        else "no pretrained word vectors"
-    )
+    dataset, encoder, attention = findings.setting
     n = max(len(set(table["example"].to_pylist())) for table in findings.tables.values())
     return [
         score(findings),
-        Fact("data", visible(config["dataset"], 80), ", ".join(f"{size:,} {split}" for split, size in sizes.items())),
+        Fact("data", visible(dataset, 80), ", ".join(f"{size:,} {split}" for split, size in sizes.items())),
         Fact("labels", str(len(labels)), shown),
-        Fact("model", f"{config['model']['encoder']}, {config['model']['attention']}",
-             f"embedding {info['embedding_dim']}, hidden {config['model']['hidden_dim']}, {vectors}"),
+        Fact("model", f"{encoder}, {attention}", _sizes(info)),
         Fact("texts asked about", f"{n:,}", f"of the {findings.split} split"),
-        Fact("seed", str(config["seed"])),
+        Fact("seed", "not known" if findings.seed is None else str(findings.seed)),
     ]  # fmt: skip
+
+
+def _sizes(info: Mapping[str, Any]) -> str:
+    """Of one of our own models; a foreign one is described in words."""
+    config = info["config"]
+    if not config.get("model"):
+        return visible(str(info.get("model", {}).get("description", "")), 120)
+    given = config.get("vectors")
+    vectors = f"word vectors {visible(str(given), 60)}" if given else "no pretrained word vectors"
+    return f"embedding {info['embedding_dim']}, hidden {config['model']['hidden_dim']}, {vectors}"
 
 
 def explainer_rows(run: Illustrated) -> list[dict[str, Any]]:

@@ -43,12 +43,22 @@ class Findings:
 
     @property
     def setting(self) -> Setting:
-        config = self.info["config"]
-        return config["dataset"], config["model"]["encoder"], config["model"]["attention"]
+        config, about = self.info["config"], self.info.get("model", {})
+        model = config.get("model") or {
+            "encoder": about.get("architecture"),
+            "attention": about.get("attention"),
+        }
+        return config["dataset"], str(model["encoder"]), str(model["attention"])
 
     @property
-    def seed(self) -> int:
-        return int(self.info["config"]["seed"])
+    def seed(self) -> int | None:
+        """Of the model's training; None where nobody knows."""
+        seed = (
+            self.info.get("model", {}).get("seed")
+            if "source" in self.info["config"]
+            else self.info["config"]["seed"]
+        )
+        return None if seed is None else int(seed)
 
     def trial(self, experiment: str) -> Trial:
         return Trial(

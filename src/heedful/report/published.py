@@ -35,7 +35,7 @@ def published_tables(findings: Findings) -> list[Table]:
     """Tables of this run's numbers beside the published ones, of experiments that have some."""
     known = findings.published
     summaries = {PERFORMANCE: findings.performance, **findings.summaries}
-    here = {findings.setting: [Finished(findings.setting, findings.seed, summaries)]}
+    here = {findings.setting: [Finished(findings.setting, findings.seed or 0, summaries)]}
     names = dict(enumerate(findings.labels))
     made: list[Table] = []
     for name in summaries:

@@ -171,9 +171,7 @@ class LoadedModel:
 
         seen, word = self.seen(example), self.word_of(example)
         alpha, own = _distribution(weights, len(example.passage)), np.array(self.attention(example))
-        y, moved = seen.decode(
-            seen.alpha.new_tensor([[seen.alpha[0].tolist(), _share(alpha, own, seen, word)]])
-        )[0]
+        moved = seen.decode(seen.alpha.new_tensor([[_share(alpha, own, seen, word)]]))[0, 0]
         return {
             "weights": alpha.tolist(),
             "probabilities": moved.tolist(),

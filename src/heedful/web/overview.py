@@ -63,9 +63,9 @@ def _overview(site: Site, request: Request) -> Response:
     files = list(measure.files(shown).values())
     span = measure.range(site.results, files)
     rows, waiting = _rows(site, shown, measure, span)
-    order = {"name": lambda r: r["run"], "seed": lambda r: (r["seed"], r["run"])}.get(sort) or (
-        lambda r: _falling(r["mean"] if sort == "value" else r["performance"].get("accuracy"))
-    )
+    order = {"name": lambda r: r["run"], "seed": lambda r: (r["seed"] is None, r["seed"] or 0, r["run"])}.get(
+        sort
+    ) or (lambda r: _falling(r["mean"] if sort == "value" else r["performance"].get("accuracy")))
     rows.sort(key=order)
     data = {
         "measure": measure_name,

@@ -10,7 +10,6 @@ from typing import Any
 from heedful.errors import Mistake
 
 WANTED = ("*.json", "*.safetensors", "*.txt", "*.model")  # no pickled weights, no code
-NO_TEXT = frozenset({"README.md", "LICENSE"})
 
 
 def checkpoint_folder(place: str | Path, revision: str | None = None, offline: bool = False) -> Path:
@@ -94,7 +93,7 @@ def fingerprint(folder: Path) -> str:
     digest = hashlib.sha256()
     names = {p for pattern in WANTED for p in folder.glob(pattern)}
     for path in sorted(names):
-        if path.name not in NO_TEXT and not path.name.startswith(("training_", "trainer_")):
+        if not path.name.startswith(("training_", "trainer_")):
             with path.open("rb") as file:
                 digest.update(path.name.encode() + b"\0" + hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +13,6 @@ PROBLEMS = (
     "multi_label_classification",
     "regression",
 )  # the library's own names
-UNNAMED = re.compile(r"LABEL_\d+")
 
 
 def read_labels(
@@ -69,8 +67,3 @@ def _named(given: tuple[str, ...] | None, own: tuple[str, ...]) -> tuple[str, ..
             f"{len(given)} labels were given ({', '.join(given)}), and the model has {len(own)} ({', '.join(own)})."
         )
     return given
-
-
-def unnamed(labels: Sequence[str]) -> bool:
-    """Whether nobody has named the labels, so that a user should be told how to."""
-    return all(UNNAMED.fullmatch(label) for label in labels)
