@@ -82,14 +82,20 @@ def illustrate(run: Run, findings: Findings, data_dirs: Sequence[Path], progress
 
 
 def explain_for_people(model: Model, examples: list[Example], progress: Progress) -> Explanation:
-    """Every default method; what a missing word changes is told of the probability, a number people know."""
+    """Every default method that the model allows, word by word.
+
+    What a missing word changes is told of the probability, a number people know.
+    """
+    from heedful.registry import EXPLAINERS
     from heedful.report.cards import STEPS
 
-    removing = ("occlusion", "omission")
-    others = [name for name in DEFAULT_METHODS if name not in removing]
+    able = [name for name in DEFAULT_METHODS if EXPLAINERS.find(name).needs <= model.network.can]
+    removing = [name for name in able if name in ("occlusion", "omission")]
+    others = [name for name in able if name not in removing] or ["uniform"]
+    steps = STEPS if "integrated_gradients" in others else {}
     halves = (
-        explain(model, examples, others, progress=progress, **STEPS),
-        explain(model, examples, removing, of="probability"),
+        explain(model, examples, others, progress=progress, **steps).by_word(),
+        explain(model, examples, removing, of="probability").by_word(),
     )
     return Explanation(
         tuple(

@@ -12,12 +12,14 @@ from heedful.cli.options import (
     DataDir,
     Json,
     LabelColumn,
+    Labels,
     QueryColumn,
     Quiet,
     Setting,
     SkipBad,
     SplitColumn,
     TextColumn,
+    parse_labels,
     parse_settings,
 )
 
@@ -26,7 +28,7 @@ def run(
     experiment: Annotated[
         list[str], typer.Argument(help="An experiment; several are asked of the same model.")
     ],
-    model: Annotated[str, typer.Option("--model", help="A run folder.")],
+    model: Annotated[str, typer.Option("--model", help="A run folder, or a Hugging Face folder or id.")],
     data: Annotated[
         str | None,
         typer.Option("--data", help="Other data than the model's own: a corpus, one's own file, or hf:ID."),
@@ -39,6 +41,7 @@ def run(
     label_column: LabelColumn = None,
     query_column: QueryColumn = None,
     split_column: SplitColumn = None,
+    labels: Labels = None,
     skip_bad: SkipBad = False,
     runs: Annotated[
         Path | None,
@@ -64,6 +67,7 @@ def run(
         "label_column": label_column,
         "query_column": query_column,
         "split_column": split_column,
+        "labels": parse_labels(labels),
         "skip_bad": skip_bad or None,
     }
     options, settings = sort_data_settings(experiment, given)

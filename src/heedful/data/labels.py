@@ -203,7 +203,8 @@ def match_labels(model_labels: Sequence[str], corpus_labels: Sequence[str]) -> t
         )
         raise Mistake(
             f"the labels do not match: {what}. The model's are {show_labels(model_labels)}; those of the data are "
-            f"{show_labels(corpus_labels)}. Name those of the data, in their order, with --labels."
+            f"{show_labels(corpus_labels)}. Write the model's names into the data; numbers can be named with "
+            "--labels, in their order."
         )
     return matched
 

@@ -77,8 +77,9 @@ def lrp(
     if of != "logit":
         raise Mistake(f"lrp explains the logit, not of={of!r}: only a linear output can be handed down.")
     asked = explained_parts(model, parts)
-    if not isinstance(model, AttentiveClassifier) or type(model.encoder) not in LAYERS:
+    if "pools_by_attention" not in model.can or type(getattr(model, "encoder", None)) not in LAYERS:
         return _decomposed(model, batch, target, asked, epsilon)
+    assert isinstance(model, AttentiveClassifier)
     rule = Rule(_positive(EPSILON if epsilon is None else epsilon))
     f, passage, query = _propagate(model, batch, target, rule)
     arrived = passage.sum(1) if query is None else passage.sum(1) + query.sum(1)  # (batch,)
