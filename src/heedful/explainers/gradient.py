@@ -6,6 +6,7 @@ Everything here starts at the embeddings x: nothing is accumulated on parameters
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final, Literal, TypedDict
 
 import torch
@@ -34,49 +35,33 @@ JAIN_WALLACE: Final[GradientOptions] = {"of": "probability", "hold_attention": T
 the gradient: |sum_d dp/dx_d x_d|, the computation graph cut at the attention module."""
 
 
-def gradient(
+def slopes(
     model: Differentiable,
     batch: Batch,
     target: Tensor,
     *,
+    product: bool,
     of: Of = "logit",
     parts: Parts = "both",
     hold_attention: bool = False,
     absolute: bool = False,
 ) -> Scores:
-    """|| d f_c / d x_i ||_2: sensitivity (equation 2, with the norm the text names). Never negative.
+    """d f_c / d x_i, as a norm or times x_i.
 
-    `absolute` changes nothing here, and is taken so that one set of options serves both methods.
-    """
-    asked = explained_parts(model, parts, of)
-    gradients, end = _at_input(model, batch, target, of, asked, hold_attention)
-    norms = [
-        None if path is None or slope is None else path.at_embeddings(slope).square().sum(-1).sqrt()
-        for path, slope in zip(gradients.paths, gradients.slopes(end), strict=True)
-    ]
-    return _scores(batch, norms)
-
-
-def gradient_x_input(
-    model: Differentiable,
-    batch: Batch,
-    target: Tensor,
-    *,
-    of: Of = "logit",
-    parts: Parts = "both",
-    hold_attention: bool = False,
-    absolute: bool = False,
-) -> Scores:
-    """d f_c / d x_i . x_i: saliency, signed unless `absolute` (equation 3; Denil et al. 2015).
-
+    `gradient` is || d f_c / d x_i ||_2: sensitivity (equation 2, with the norm the text names), never negative.
+    `gradient_x_input` is d f_c / d x_i . x_i: saliency, signed unless `absolute` (equation 3; Denil et al. 2015).
     `hold_attention`: alpha is a constant, so words count only through the states they make.
     """
     asked = explained_parts(model, parts, of)
     gradients, end = _at_input(model, batch, target, of, asked, hold_attention)
-    products = gradients.integrate(end, end, room=1)
-    if absolute:
-        products = [None if product is None else product.abs() for product in products]
-    return _scores(batch, products)
+    if product:
+        found = gradients.integrate(end, end, room=1)
+    else:
+        found = [
+            None if path is None or slope is None else path.at_embeddings(slope).square().sum(-1).sqrt()
+            for path, slope in zip(gradients.paths, gradients.slopes(end), strict=True)
+        ]
+    return _scores(batch, [None if one is None else one.abs() for one in found] if absolute else found)
 
 
 def _at_input(
@@ -121,6 +106,9 @@ def explained_parts(model: Network, parts: Parts, of: Of = "logit") -> tuple[Par
         return ("passage", "query") if model.has_query else ("passage",)
     return (parts,)
 
+
+gradient = partial(slopes, product=False)
+gradient_x_input = partial(slopes, product=True)
 
 NEEDS = frozenset({"differentiable"})
 GRADIENT = Explainer("gradient", "sensitivity", False, "1 forward, 1 backward", gradient, needs=NEEDS)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -180,14 +180,7 @@ class AttentiveClassifier(nn.Module):
     def attentions(self, batch: Batch) -> Tensor:
         return self(batch).alpha[:, None, None, None]
 
-    def __call__(
-        self,
-        batch: Batch,
-        *,
-        x: Tensor | None = None,
-        x_query: Tensor | None = None,
-        alpha: Tensor | None = None,
-        edit: Edit | None = None,
-    ) -> AttentiveOutput:
-        output: AttentiveOutput = super().__call__(batch, x=x, x_query=x_query, alpha=alpha, edit=edit)
+    def __call__(self, batch: Batch, **given: Any) -> AttentiveOutput:
+        """See `forward`."""
+        output: AttentiveOutput = super().__call__(batch, **given)
         return output

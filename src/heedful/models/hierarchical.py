@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -93,16 +93,9 @@ class HierarchicalClassifier(AttentiveClassifier):
             logits, self.link, x, h, alpha, alpha_sentences=of_sentences, sentences=sentences
         )
 
-    def __call__(
-        self,
-        batch: Batch,
-        *,
-        x: Tensor | None = None,
-        x_query: Tensor | None = None,
-        alpha: Tensor | None = None,
-        edit: Edit | None = None,
-    ) -> HierarchicalOutput:
-        output = super().__call__(batch, x=x, x_query=x_query, alpha=alpha, edit=edit)
+    def __call__(self, batch: Batch, **given: Any) -> HierarchicalOutput:
+        """See `forward`."""
+        output = super().__call__(batch, **given)
         assert isinstance(output, HierarchicalOutput)
         return output
 
