@@ -15,7 +15,7 @@ from heedful.records import Example, Words
 from heedful.report.examples import choose
 from heedful.report.findings import Findings, Illustrated
 from heedful.report.published import published_in
-from heedful.report.sample import sampled
+from heedful.report.sample import choose_sample
 
 LN2 = float(np.log(2))
 PAIRS = {
@@ -225,7 +225,7 @@ def illustrated(hostile: bool = False, n: int = 60, name: str = "run", **how: An
         examples[place] = Example(id_, words_of(forms), place % 2, evidence=known)
     tables = tables_of(n, lengths=[len(e.passage) for e in examples.values()], **how)
     findings = findings_of(tables, labels, HOSTILE[0] if hostile else name)
-    choices, places = choose(map(findings.trial, tables), examples), sampled(examples)
+    choices, places = choose(map(findings.trial, tables), examples), choose_sample(examples)
     chosen, sample = (
         Explanation(tuple(explained_of(place, examples[place], labels) for place in some), name)
         for some in ([choice.place for choice in choices], places)

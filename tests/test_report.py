@@ -132,7 +132,7 @@ def test_hostile_text_stays_text(html: str) -> None:
 
 @given(st.text() | st.sampled_from(HOSTILE[:7]))
 def test_embedded_json_can_hold_anything(text: str) -> None:
-    made = assets.embedded({"key": text})
+    made = assets.embed_json({"key": text})
     assert json.loads(made) == {"key": text}
     assert not set("<>&\u2028\u2029") & set(made)
     assert Elements(f"<script>{made}</script><p>").scripts == [made]

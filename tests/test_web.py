@@ -209,11 +209,11 @@ def test_a_list_of_old_runs_does_not_wait_for_their_verdicts(
 
 def test_the_words_are_those_of_the_report(client: TestClient, folder: Path) -> None:
     from heedful.explainers.run import explain
-    from heedful.report.sample import relied_on, sampled
+    from heedful.report.sample import choose_sample, relied_on
 
     kept = read_texts(folder / A, "test", range(len(TEXTS)))
     assert kept is not None
-    chosen = [kept[place] for place in sampled(kept)]
+    chosen = [kept[place] for place in choose_sample(kept)]
     sample = explain(load(Run(folder / A)), chosen, ["attention", "omission"], of="probability")
     found = data(client, f"/runs/{A}/words")
     assert found["words"] == relied_on(sample)

@@ -65,12 +65,12 @@ def illustrate(run: Run, findings: Findings, data_dirs: Sequence[Path], progress
     from heedful.engine.run_texts import texts_of
     from heedful.report.examples import choose
     from heedful.report.findings import Illustrated
-    from heedful.report.sample import sampled
+    from heedful.report.sample import choose_sample
 
     asked = dict.fromkeys(i for table in findings.tables.values() for i in table["example"].to_pylist())
     examples = texts_of(run, findings.split, list(asked), data_dirs)
     model = load(run)
-    choices, places = choose(map(findings.trial, findings.tables), examples), sampled(examples)
+    choices, places = choose(map(findings.trial, findings.tables), examples), choose_sample(examples)
     wanted = list(dict.fromkeys([*(choice.place for choice in choices), *places]))
     explained = explain_for_people(model, [examples[place] for place in wanted], progress)
     by_place = dict(zip(wanted, explained, strict=True))

@@ -49,7 +49,7 @@ def train(
 ) -> Run:
     """Train what the task describes, going on where an interrupted run stands. `bases` is what its objective needs."""
     run, config = workspace.run(task.run), run_config(task)
-    state, n_threads = resumed(run, progress, task.threads)
+    state, n_threads = read_progress(run, progress, task.threads)
     for split in ("train", "dev"):
         if not corpus[split]:
             raise Mistake(
@@ -217,7 +217,7 @@ def library_versions() -> dict[str, str]:
     return found | {"python": platform.python_version()}
 
 
-def resumed(run: Run, progress: Progress, n_threads: int) -> tuple[TrainingState, int]:
+def read_progress(run: Run, progress: Progress, n_threads: int) -> tuple[TrainingState, int]:
     """Where an interrupted run stands, and its threads: other threads would round otherwise."""
     if run.finished:  # and yet to be done again, so it is damaged: `Executor` has said so
         run.reopen()

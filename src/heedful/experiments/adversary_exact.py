@@ -62,7 +62,7 @@ class Adversary:
         return self.jsd >= self.bound - 1e-9
 
 
-def joined(parts: list[Adversary]) -> Adversary:
+def concatenate(parts: list[Adversary]) -> Adversary:
     """Answers for parts of a batch as one."""
     names = [field.name for field in fields(Adversary)]
     return Adversary(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))

@@ -31,8 +31,8 @@ from heedful.experiments.adversary_exact import (
     PROVED,
     Adversary,
     Floats,
+    concatenate,
     farthest_in_slab,
-    joined,
     log_ratio,
 )
 from heedful.experiments.adversary_exact import phi as phi_array
@@ -67,7 +67,9 @@ def search_adversary(
     of_exchanges = 8 * labels * (2 * words + labels**2)
     at_once = max(1, min(_TEXTS, _CELLS // max(1, of_pairs, of_exchanges)))
     rows = [slice(begin, begin + at_once) for begin in range(0, len(seen.examples), at_once)]
-    return joined([_search(seen[at], epsilon, None if dense is None else dense[at], programs) for at in rows])
+    return concatenate(
+        [_search(seen[at], epsilon, None if dense is None else dense[at], programs) for at in rows]
+    )
 
 
 def _search(seen: PooledStates, epsilon: float, dense: Tensor | None, programs: int) -> Adversary:

@@ -18,7 +18,7 @@ from heedful.errors import Mistake
 from heedful.explainers.edits import Edited, Edits, Operator, hiding
 from heedful.explainers.one_word_bilstm import bilstm_contexts
 from heedful.explainers.one_word_local import local_contexts
-from heedful.explainers.perturb import Progress, ask, embedded, evaluating, predict
+from heedful.explainers.perturb import Progress, ask, embed_edited, evaluating, predict
 from heedful.models.attention import Additive, Attention, Dot, General, Uniform
 from heedful.models.classifier import AttentiveClassifier, AttentiveOutput, Decoder
 from heedful.models.encoders import CNN, Average, BiLSTM, Encoder
@@ -230,7 +230,7 @@ def _query(
     h = model.encode(model.embed(batch.passage), batch.passage.present)  # (batch, length, hidden)
 
     def answer(edited: Edited) -> Tensor:
-        query = model.encode_query(embedded(model, edited), edited.tokens.present)  # (n, hidden)
+        query = model.encode_query(embed_edited(model, edited), edited.tokens.present)  # (n, hidden)
         some = batch.rows(edited.rows)
         states = h[edited.rows, : some.passage.ids.shape[1]]
         alpha = model.attend(states, some.passage.mask, query)

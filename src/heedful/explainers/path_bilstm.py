@@ -44,7 +44,7 @@ class ProjectionPath(Path):
 
     def encode(self, point: Tensor, present: Tensor) -> Tensor:
         """h (texts * steps, length, hidden) at such points."""
-        return recurrence.joined(recurrence.states(point, self.weights.W_hh), present)
+        return recurrence.join_directions(recurrence.states(point, self.weights.W_hh), present)
 
     def along(self, slope: Tensor, weights: Tensor) -> Tensor:
         length, _, texts, wide = self.x.shape

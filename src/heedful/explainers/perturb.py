@@ -53,7 +53,7 @@ def predict(
         if edited.zero is None:
             return model(asked).logits
         require({"differentiable"}, model.can, "setting embeddings to zero")
-        x = embedded(cast(Differentiable, model), edited)  # (n, length, dim)
+        x = embed_edited(cast(Differentiable, model), edited)  # (n, length, dim)
         return (model(asked, x=x) if part == "passage" else model(asked, x_query=x)).logits
 
     return ask(
@@ -115,7 +115,7 @@ def ask(
     return torch.cat(answers)[torch.from_numpy(place).to(answers[0].device)]
 
 
-def embedded(model: Differentiable, edited: Edited) -> Tensor:
+def embed_edited(model: Differentiable, edited: Edited) -> Tensor:
     """The embeddings (n, length, dim) of edited texts."""
     x = model.embed(edited.tokens)
     return x if edited.zero is None else x.masked_fill(edited.zero.unsqueeze(-1), 0.0)

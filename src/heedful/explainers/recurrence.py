@@ -130,6 +130,6 @@ def states(p: Tensor, W_hh: Tensor) -> Tensor:
     return h
 
 
-def joined(states: Tensor, present: Tensor) -> Tensor:
+def join_directions(states: Tensor, present: Tensor) -> Tensor:
     """h of both directions side by side, as the encoder gives it: (batch, length, 2 hidden)."""
     return turn(states, present).permute(2, 0, 1, 3).flatten(2)

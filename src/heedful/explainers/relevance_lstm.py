@@ -50,4 +50,4 @@ def bilstm(rule: Rule, name: str, encoder: BiLSTM, x: Tensor, present: Tensor) -
         words = (s * (p[..., signal] - b_g)).sum(-1)  # (length, 2, batch): x_i sum_j w_ij s_j, over i
         return recurrence.turn(words, present).sum(1).T
 
-    return recurrence.joined(h, present), back
+    return recurrence.join_directions(h, present), back

@@ -45,7 +45,7 @@ def policy(scripts: list[str], styles: list[str]) -> str:
     )
 
 
-def embedded(value: Any) -> str:
+def embed_json(value: Any) -> str:
     """JSON that can stand inside a <script> element whatever strings it holds."""
     text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -56,7 +56,7 @@ def page(runs: Sequence[Illustrated], command: str = "") -> str:
         style=Markup(style),
         vega=Markup(library),
         script=Markup(script),
-        data=[(name, Markup(assets.embedded(value))) for name, value in data],
+        data=[(name, Markup(assets.embed_json(value))) for name, value in data],
     )
 
 

@@ -43,7 +43,7 @@ class Explainer:
     found: float | None  # share of texts whose strongest word is known to decide; None: not known
 
 
-def sampled(examples: Mapping[int, Example]) -> list[int]:
+def choose_sample(examples: Mapping[int, Example]) -> list[int]:
     """The places of the sample."""
     return spread({place: len(example.passage) for place, example in examples.items()})
 
