@@ -22,15 +22,16 @@ from scipy import stats
 from torch import Tensor
 
 from heedful.config import ModelConfig
-from heedful.experiments import Summary, find, to_table
+from heedful.experiments import Summary, find
 from heedful.experiments.adversary_adam import adam_adversaries, farthest_feasible, initial
 from heedful.experiments.adversary_exact import Adversary, exact_adversary
 from heedful.experiments.adversary_search import ceiling
-from heedful.experiments.experiment import Floats, Ints
+from heedful.experiments.experiment import Floats
 from heedful.experiments.observe import observer
 from heedful.experiments.pooled import PooledStates
 from heedful.models import AttentiveClassifier, build
-from heedful.records import Batch, Tokens
+from heedful.models.model import Model
+from heedful.records import Batch, Example, Tokens
 
 T = TypeVar("T")
 TEXTS, WORDS, BATCH, RIVAL_BATCHES = 1725, 20000, 32, 6
@@ -39,7 +40,10 @@ TOKEN_BUDGET = 2**12
 
 
 def main() -> None:
-    texts, source = sst()
+    examples, text, source = sst()
+    ids = text.encode([example.passage for example in examples], "passage")
+    ends = np.split(ids.flat, ids.begins[1:])
+    texts = [torch.from_numpy(one) for one in ends]
     model = build(ModelConfig(embedding_dim=300, hidden_dim=256), WORDS, n_labels=2, seed=0).eval()
     with torch.no_grad():  # a random model that is as sure of itself as a trained one
         model.decoder.get_parameter("theta.weight").mul_(40)
@@ -47,7 +51,8 @@ def main() -> None:
     cuts = [texts[i : i + BATCH] for i in range(0, len(texts), BATCH)]
     chosen = [cuts[int((i + 0.5) / RIVAL_BATCHES * len(cuts))] for i in range(RIVAL_BATCHES)]
     adversaries(model, batch_of(chosen[len(chosen) // 2]))
-    whole_split(model, texts, [batch_of(cut) for cut in chosen], len(cuts), source)
+    whole = Model("bench", model, text, ("negative", "positive"))
+    whole_split(whole, examples, [batch_of(cut) for cut in chosen], len(cuts), source)
 
 
 def adversaries(model: AttentiveClassifier, batch: Batch) -> None:
@@ -80,11 +85,13 @@ def adversaries(model: AttentiveClassifier, batch: Batch) -> None:
 
 
 def whole_split(
-    model: AttentiveClassifier, texts: list[Tensor], chosen: list[Batch], batches: int, source: str
+    whole: Model, examples: list[Example], chosen: list[Batch], batches: int, source: str
 ) -> None:
     """All three experiments on every text, against the procedure on some of them."""
-    trial(model, texts[:BATCH])  # the first call of anything is slow
-    _, taken = timed(lambda: trial(model, texts))
+    model = whole.network
+    assert isinstance(model, AttentiveClassifier)
+    trial(whole, examples[:BATCH])  # the first call of anything is slow
+    _, taken = timed(lambda: trial(whole, examples))
     theirs = dict.fromkeys(("correlation", "permutation", "adversarial"), 0.0)
     for i, batch in enumerate(chosen):
         lengths = batch.passage.mask.sum(1).tolist()
@@ -95,19 +102,22 @@ def whole_split(
     scaled = {name: spent * batches / len(chosen) for name, spent in theirs.items()}
     total, split = sum(scaled.values()), ", ".join(f"{name} {spent:.0f} s" for name, spent in scaled.items())
     print(
-        f"the three experiments on {len(texts)} texts ({source}): {taken:.1f} s, the paper's procedure "
+        f"the three experiments on {len(examples)} texts ({source}): {taken:.1f} s, the paper's procedure "
         f"{total:.0f} s ({split}; measured on {len(chosen)} of its {batches} batches and scaled): "
         f"{total / taken:.1f} times faster"
     )
 
 
-def trial(model: AttentiveClassifier, texts: list[Tensor]) -> dict[str, Summary]:
-    """Rows and summaries of the three experiments."""
-    asked = [find(name) for name in ("correlation", "permutation", "adversarial")]
-    return {
-        e.name: e.summarise(to_table(e.run(model, cut(texts), e.config(), np.random.default_rng(0))))
-        for e in asked
-    }
+def trial(model: Model, examples: list[Example]) -> dict[str, Summary]:
+    """Rows and summaries of the three experiments, as `heedful run` makes them."""
+    found = {}
+    for name in ("correlation", "permutation", "adversarial"):
+        asked = ask(name)
+        places = np.arange(len(examples), dtype=np.int64)
+        table = ask_model(model, dict(enumerate(examples)), places, asked, 0, Bar(lambda text: None))
+        given = Trial(name, table, {}, asked.options, model.labels, model.task)
+        found[name] = summary_with_verdict(find(name), given)
+    return found
 
 
 # --- the procedure of the paper
@@ -205,32 +215,22 @@ def exact(seen: PooledStates) -> Adversary:
     return exact_adversary(seen.alpha.numpy(), s, theta.bias.item(), seen.real.numpy(), EPSILON)
 
 
-def sst() -> tuple[list[Tensor], str]:
-    """Word ids with markers, shortest text first: the real ones where HEEDFUL_DATA is set."""
+def sst() -> tuple[list[Example], WordEncoder, str]:
+    """Texts, shortest first, and what reads them: the real ones where HEEDFUL_DATA is set."""
     if "HEEDFUL_DATA" in os.environ:
         from heedful.data.corpora import load
-        from heedful.data.vocabulary import Vocabulary
 
         corpus = load("sst")
         vocabulary = Vocabulary.build([example.passage for example in corpus["train"]])
-        ids = [[2, *vocabulary.ids(example.passage), 3] for example in corpus["test"]]
-        return sorted((torch.tensor(text) for text in ids), key=len), "SST, test split"
+        examples = sorted(corpus["test"], key=lambda example: len(example.passage))
+        return examples, WordEncoder(vocabulary), "SST, test split"
     rng = np.random.default_rng(0)
     lengths = np.sort(np.clip(np.exp(rng.normal(2.85, 0.5, TEXTS)), 6, 55).astype(int))
-    made = [torch.from_numpy(np.r_[2, rng.integers(4, WORDS, n), 3]) for n in lengths]
-    return made, "generated, of the lengths of SST"
-
-
-def cut(texts: list[Tensor]) -> list[tuple[Ints, Batch]]:
-    """Batches of like length under a budget of tokens."""
-    made, start = [], 0
-    while start < len(texts):
-        stop = start + 1
-        while stop < len(texts) and (stop + 1 - start) * len(texts[stop]) <= TOKEN_BUDGET:
-            stop += 1
-        made.append((np.arange(start, stop), batch_of(texts[start:stop])))
-        start = stop
-    return made
+    vocabulary = Vocabulary((*MARKERS, *(f"w{i}" for i in range(WORDS - len(MARKERS)))))
+    split = tokenizer("whitespace")
+    made = [" ".join(f"w{i}" for i in rng.integers(0, WORDS - len(MARKERS), n)) for n in lengths]
+    examples = [Example(f"made:{i}", split(text)) for i, text in enumerate(made)]
+    return examples, WordEncoder(vocabulary, "whitespace"), "generated, of the lengths of SST"
 
 
 def batch_of(texts: list[Tensor]) -> Batch:
