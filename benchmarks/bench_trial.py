@@ -22,7 +22,13 @@ from scipy import stats
 from torch import Tensor
 
 from heedful.config import ModelConfig
-from heedful.experiments import Summary, find
+from heedful.data.tokenise import tokenizer
+from heedful.data.vocabulary import MARKERS, Vocabulary
+from heedful.data.word_encoder import WordEncoder
+from heedful.engine.plan import ask
+from heedful.engine.progress import Bar
+from heedful.engine.rows import ask_model
+from heedful.experiments import Summary, Trial, find, summary_with_verdict
 from heedful.experiments.adversary_adam import adam_adversaries, farthest_feasible, initial
 from heedful.experiments.adversary_exact import Adversary, exact_adversary
 from heedful.experiments.adversary_search import ceiling
