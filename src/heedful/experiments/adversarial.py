@@ -189,16 +189,9 @@ def _caption(row: Mapping[str, Any]) -> str:
 
 
 ADVERSARIAL = Experiment(
-    name="adversarial",
-    question=QUESTION,
-    paper="Jain & Wallace 2019, section 4.2.2",
-    config=AdversarialConfig,
-    needs=frozenset({"attends", "edits_attention"}),
-    version="2",
-    run=run,
-    summarise=summarise,
-    asks="whether quite another attention gives the same prediction",
-    columns=COLUMNS,
+    name="adversarial", question=QUESTION, paper="Jain & Wallace 2019, section 4.2.2",
+    config=AdversarialConfig, needs=frozenset({"attends", "edits_attention"}), version="2", run=run,
+    summarise=summarise, asks="whether quite another attention gives the same prediction", columns=COLUMNS,
     measures=(Measure("adversarial", "ε-max JSD of adversarial attention", "ε-max JSD", "jsd", "overall"),),
     statistics=(
         Statistic(
@@ -216,8 +209,5 @@ ADVERSARIAL = Experiment(
         "The model's attention, and another that gives the same prediction",
         _caption,
     ),
-    draw=figures,
-    judge=verdict,
-    examples=reasons,
-    tabulate=compare,
-)
+    draw=figures, judge=verdict, examples=reasons, tabulate=compare,
+)  # fmt: skip

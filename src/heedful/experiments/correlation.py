@@ -242,17 +242,9 @@ COLUMNS = {
 }
 
 CORRELATION = Experiment(
-    name="correlation",
-    question=QUESTION,
-    paper="Jain & Wallace 2019, section 4.1",
-    config=CorrelationConfig,
-    needs=frozenset({"attends"}),
-    version="1",
-    run=run,
-    summarise=summarise,
-    asks="whether its attention agrees with other explanations",
-    columns=COLUMNS,
-    by="pair",
+    name="correlation", question=QUESTION, paper="Jain & Wallace 2019, section 4.1",
+    config=CorrelationConfig, needs=frozenset({"attends"}), version="1", run=run, summarise=summarise,
+    asks="whether its attention agrees with other explanations", columns=COLUMNS, by="pair",
     group_title=pair_name,
     measures=(
         _measure("tau_g", "τ of attention and gradient × input", "τ gradient", "attention/gradient_x_input"),
@@ -269,10 +261,7 @@ CORRELATION = Experiment(
         _statistic("τ with gradients", "attention/gradient_x_input"),
         _statistic("τ with leave-one-out", "attention/omission"),
     ),
-    draw=figures,
-    judge=verdict,
-    examples=reasons,
-    tabulate=compare,
+    draw=figures, judge=verdict, examples=reasons, tabulate=compare,
     forwards=(3, 1),  # the prediction, a gradient (forward and backward), and each word left out
     explainers=explainers_of,
-)
+)  # fmt: skip

@@ -82,16 +82,10 @@ def _line(table: pa.Table) -> Line:
 
 
 ERASURE = Experiment(
-    name="erasure",
-    question=ERASURE_QUESTION,
-    paper="Serrano & Smith 2019, section 4.1",
-    config=ErasureConfig,
-    needs=frozenset({"attends", "edits_attention"}),
-    version="2",
-    run=run,
+    name="erasure", question=ERASURE_QUESTION, paper="Serrano & Smith 2019, section 4.1",
+    config=ErasureConfig, needs=frozenset({"attends", "edits_attention"}), version="2", run=run,
     summarise=summarise,
-    asks="whether removing the most attended item matters more than removing another one",
-    columns=COLUMNS,
+    asks="whether removing the most attended item matters more than removing another one", columns=COLUMNS,
     measures=(Measure("erasure", "ΔJS of the most attended item and another", "ΔJS", "delta_js", "overall"),),
     statistics=(
         Statistic(
@@ -100,9 +94,6 @@ ERASURE = Experiment(
             "Other item matters more: share of the texts in which removing a random item changes the output more.",
         ),
     ),
-    draw=erasure_figures,
-    judge=erasure_verdict,
-    examples=erasure_reasons,
-    tabulate=erasure_compare,
+    draw=erasure_figures, judge=erasure_verdict, examples=erasure_reasons, tabulate=erasure_compare,
     forwards=(2, 0),
-)
+)  # fmt: skip

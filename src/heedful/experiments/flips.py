@@ -83,15 +83,9 @@ def _percent(count: int, n: int) -> Line:
 
 
 FLIPS = Experiment(
-    name="flips",
-    question=FLIPS_QUESTION,
-    paper="Serrano & Smith 2019, section 4.2, table 2",
-    config=ErasureConfig,
-    needs=frozenset({"attends", "edits_attention"}),
-    version="2",
-    run=run,
-    summarise=summarise,
-    asks="whether removing the most attended item changes the decision",
+    name="flips", question=FLIPS_QUESTION, paper="Serrano & Smith 2019, section 4.2, table 2",
+    config=ErasureConfig, needs=frozenset({"attends", "edits_attention"}), version="2", run=run,
+    summarise=summarise, asks="whether removing the most attended item changes the decision",
     columns=COLUMNS,
     measures=(
         Measure(
@@ -110,9 +104,6 @@ FLIPS = Experiment(
             ".1f",
         ),
     ),
-    draw=flips_figures,
-    judge=flips_verdict,
-    examples=flips_reasons,
-    tabulate=flips_compare,
+    draw=flips_figures, judge=flips_verdict, examples=flips_reasons, tabulate=flips_compare,
     forwards=(2, 0),
-)
+)  # fmt: skip

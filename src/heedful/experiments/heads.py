@@ -169,17 +169,10 @@ def _flipped(table: pa.Table) -> Floats:
 
 
 HEADS = Experiment(
-    name="heads",
-    question=QUESTION,
-    paper="Michel et al. 2019; Voita et al. 2019",
-    config=HeadsConfig,
-    needs=frozenset({"attends", "edits_attention"}),
-    version="1",
-    run=run,
-    summarise=summarise,
+    name="heads", question=QUESTION, paper="Michel et al. 2019; Voita et al. 2019", config=HeadsConfig,
+    needs=frozenset({"attends", "edits_attention"}), version="1", run=run, summarise=summarise,
     asks="whether its output changes when one head of attention is made uniform or shut off",
-    columns=COLUMNS,
-    by="question",
+    columns=COLUMNS, by="question",
     measures=(Measure("heads", "output change when one head is changed", "Δŷ head", "tvd", "overall"),),
     statistics=(
         Statistic(
@@ -189,8 +182,6 @@ HEADS = Experiment(
             ".0%",
         ),
     ),
-    draw=lambda trial: list(figures(trial)),
-    judge=verdict,
-    examples=reasons,
+    draw=lambda trial: list(figures(trial)), judge=verdict, examples=reasons,
     forwards=(5, 0),  # of a model with one head; each further head takes two more
-)
+)  # fmt: skip

@@ -209,18 +209,10 @@ def _by_text(table: pa.Table) -> Floats:
 
 
 IMPORTANCE_SETS = Experiment(
-    name="importance_sets",
-    question=QUESTION,
-    paper="Serrano & Smith 2019, section 5",
-    config=ImportanceSetsConfig,
-    needs=frozenset({"attends", "edits_attention"}),
-    version="1",
-    run=run,
-    summarise=summarise,
-    asks="whether its attention finds the items that the decision rests on",
-    columns=COLUMNS,
-    by="ranking",
-    group_title=ranking_name,
+    name="importance_sets", question=QUESTION, paper="Serrano & Smith 2019, section 5",
+    config=ImportanceSetsConfig, needs=frozenset({"attends", "edits_attention"}), version="1", run=run,
+    summarise=summarise, asks="whether its attention finds the items that the decision rests on",
+    columns=COLUMNS, by="ranking", group_title=ranking_name,
     measures=tuple(
         Measure(
             f"removed_{key}",
@@ -239,10 +231,6 @@ IMPORTANCE_SETS = Experiment(
             "Removed before a flip: median share of the items, most attended first, that changes the decision.",
         ),
     ),
-    draw=figures,
-    judge=verdict,
-    examples=reasons,
-    tabulate=compare,
-    forwards=(8, 8),
+    draw=figures, judge=verdict, examples=reasons, tabulate=compare, forwards=(8, 8),
     explainers=explainers_of,
-)
+)  # fmt: skip

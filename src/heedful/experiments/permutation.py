@@ -198,16 +198,9 @@ COLUMNS = {
 }
 
 PERMUTATION = Experiment(
-    name="permutation",
-    question=QUESTION,
-    paper="Jain & Wallace 2019, section 4.2.1",
-    config=PermutationConfig,
-    needs=frozenset({"attends", "edits_attention"}),
-    version="1",
-    run=run,
-    summarise=summarise,
-    asks="whether the prediction changes when attention is shuffled",
-    columns=COLUMNS,
+    name="permutation", question=QUESTION, paper="Jain & Wallace 2019, section 4.2.1",
+    config=PermutationConfig, needs=frozenset({"attends", "edits_attention"}), version="1", run=run,
+    summarise=summarise, asks="whether the prediction changes when attention is shuffled", columns=COLUMNS,
     measures=(
         Measure("permutation", "output change under shuffled attention", "Δŷ shuffled", "median", "overall"),
     ),
@@ -219,8 +212,5 @@ PERMUTATION = Experiment(
             ".3f",
         ),
     ),
-    draw=figures,
-    judge=verdict,
-    examples=reasons,
-    tabulate=compare,
-)
+    draw=figures, judge=verdict, examples=reasons, tabulate=compare,
+)  # fmt: skip

@@ -77,16 +77,9 @@ def judge(trial: Trial) -> Verdict:
 
 
 SHARPNESS = Experiment(
-    name="toy_sharpness",
-    question=QUESTION,
-    paper="Toy 2026",
-    config=SharpnessConfig,
-    needs=frozenset({"attends"}),
-    version="1",
-    run=run,
-    summarise=summarise,
+    name="toy_sharpness", question=QUESTION, paper="Toy 2026", config=SharpnessConfig,
+    needs=frozenset({"attends"}), version="1", run=run, summarise=summarise,
     columns={"spread": Column("toy spread", 0, 1, "0: one word has all.")},
     measures=(Measure("toy_spread", "spread of toy attention", "toy spread", "spread", "overall"),),
-    draw=draw,
-    judge=judge,
-)
+    draw=draw, judge=judge,
+)  # fmt: skip
