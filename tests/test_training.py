@@ -209,3 +209,12 @@ def test_padding_stays_zero() -> None:
 
 def test_the_uniform_model_has_nothing_to_learn_in_its_attention() -> None:
     assert len(make_optimiser(network(attention="uniform").float(), TrainingConfig()).param_groups) == 1
+
+
+def test_a_model_is_described_in_words() -> None:
+    from heedful.engine.train import describe_model
+
+    assert describe_model(ModelConfig()) == "a bidirectional LSTM with additive attention"
+    assert describe_model(ModelConfig(encoder="cnn", attention="dot")).startswith(
+        "a convolutional network with dot"
+    )

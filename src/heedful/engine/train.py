@@ -40,6 +40,7 @@ from heedful.models.classifier import AttentiveClassifier
 from heedful.models.model import Model
 from heedful.models.training import Epoch, TrainingState, Weights, finished, fit, predict
 from heedful.records import Corpus, Words
+from heedful.registry import ENCODERS
 from heedful.store.checks import Damaged
 from heedful.store.run import Run, create
 
@@ -195,6 +196,7 @@ def run_info(
     return {
         "key": task.key,
         "config": config.model_dump(mode="json"),
+        "model": {"description": describe_model(config.model)},
         "task": corpus.task,
         "labels": list(corpus.labels),
         "tokenizer": corpus.tokenizer,
@@ -210,6 +212,15 @@ def run_info(
         "versions": library_versions(),
         "device": str(device),
     }
+
+
+def describe_model(config: ModelConfig) -> str:
+    """In words: "a bidirectional LSTM with additive attention"."""
+    encoder = (
+        getattr(ENCODERS.find(config.encoder), "title", "") or f"a model with the encoder {config.encoder!r}"
+    )
+    levels = " over words and sentences" if config.hierarchical else ""
+    return f"{encoder} with {config.attention} attention{levels}"
 
 
 def library_versions() -> dict[str, str]:

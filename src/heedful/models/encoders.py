@@ -8,7 +8,7 @@ text is the query (question or hypothesis) of another (Jain & Wallace 2019, sect
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,8 @@ from heedful.errors import Mistake
 
 class Encoder(nn.Module):
     """The interface of all encoders."""
+
+    title: ClassVar[str] = ""  # in words, for people: "a bidirectional LSTM"
 
     def forward(self, x: Tensor, present: Tensor) -> Tensor:
         """x (batch, length, dim), present (batch, length) -> h (batch, length, hidden)."""
@@ -92,6 +94,8 @@ class Bidirectional(Encoder):
 class BiLSTM(Bidirectional):
     """128 units per direction in Jain & Wallace 2019."""
 
+    title = "a bidirectional LSTM"
+
     cell = nn.LSTM
     forwards: nn.LSTM
     backwards: nn.LSTM
@@ -99,6 +103,8 @@ class BiLSTM(Bidirectional):
 
 class BiGRU(Bidirectional):
     """50 units per direction in Serrano & Smith 2019."""
+
+    title = "a bidirectional GRU"
 
     cell = nn.GRU
     forwards: nn.GRU
@@ -108,6 +114,8 @@ class BiGRU(Bidirectional):
 class CNN(Encoder):
     """h_t = ReLU of convolutions of some widths around t, as many filters each: widths 1, 3, 5, 7 and 64 filters in
     Jain & Wallace 2019, widths 3 and 5 and 50 filters in Serrano & Smith 2019."""
+
+    title = "a convolutional network"
 
     def __init__(self, dim: int, hidden: int, widths: tuple[int, ...] = (1, 3, 5, 7)) -> None:
         super().__init__()
@@ -129,6 +137,8 @@ class CNN(Encoder):
 class Average(Encoder):
     """h_t = ReLU(W x_t + b): each state knows its own word only (footnote 4 of the paper; tanh in its code)."""
 
+    title = "an averaging network"
+
     def __init__(self, dim: int, hidden: int, activation: Literal["relu", "tanh"] = "relu") -> None:
         super().__init__()
         self.linear = nn.Linear(dim, hidden)
@@ -140,6 +150,8 @@ class Average(Encoder):
 
 class NoEncoder(Encoder):
     """h_t = x_t: attention reads the embeddings themselves (the "no encoder" models of Serrano & Smith 2019)."""
+
+    title = "a network without an encoder"
 
     def __init__(self, dim: int, hidden: int) -> None:
         super().__init__()
@@ -154,6 +166,8 @@ class NoEncoder(Encoder):
 
 class Transformer(Encoder):
     """A small self-attention encoder: W x_t + position, then pre-norm blocks (Vaswani et al. 2017)."""
+
+    title = "a transformer"
 
     def __init__(self, dim: int, hidden: int, layers: int = 2, heads: int = 4) -> None:
         super().__init__()
