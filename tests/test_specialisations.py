@@ -23,7 +23,7 @@ from heedful.explainers.one_word import CONTEXTS, change_each_word, has_structur
 from heedful.explainers.path_bilstm import BiLSTMPathGradient
 from heedful.explainers.path_gradient import PathGradient, gradients_of
 from heedful.models.classifier import AttentiveClassifier
-from heedful.models.network import CAPABILITIES
+from heedful.models.network import CAPABILITIES, token_budget
 from heedful.registry import ENCODERS
 
 LENGTHS = [4, 1, 9, 6]
@@ -121,3 +121,13 @@ def test_a_network_can_what_it_says() -> None:
     )
     assert not torch.equal(even.logits, own.logits)
     assert isinstance(model, AttentiveClassifier)
+
+
+def test_batches_are_smaller_where_layers_keep_more() -> None:
+    model = zoo.network()
+    assert token_budget(model, 8192) == 8192
+
+    class Deep:
+        bytes_per_token, n_layers = 50_000, 12
+
+    assert token_budget(Deep(), 8192) == 2**30 // (50_000 * 12)  # type: ignore[arg-type]

@@ -17,6 +17,7 @@ from heedful.engine.progress import Bar
 from heedful.engine.task import Ask
 from heedful.errors import Mistake
 from heedful.models.model import Model
+from heedful.models.network import token_budget
 from heedful.records import Batch, Example
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def ask_model(
     rng = np.random.default_rng([seed, *experiment.name.encode()])
 
     def batches() -> Iterator[tuple[Ints, Batch]]:
-        for indices, batch in encoded.batches(TEXTS, token_budget=TOKENS):
+        for indices, batch in encoded.batches(TEXTS, token_budget=token_budget(model.network, TOKENS)):
             yield places[indices], batch
             bar.advance(len(indices))
 

@@ -14,6 +14,7 @@ from heedful.explainers.collect import Call, Collector
 from heedful.explainers.explainer import Explainer
 from heedful.explanation import Explanation
 from heedful.models.model import Model
+from heedful.models.network import token_budget
 from heedful.records import Example
 
 EXPLAIN_BUDGET = 2**13  # tokens of a batch: gradients keep every step's tensors
@@ -40,7 +41,8 @@ def explain(
     wanted = None if target is None else model.label_index(target)
     calls = [Call(explainer, options_of(explainer, options)) for explainer in chosen]
     collector = Collector(examples, calls, model.text)
-    for indices, batch in model.encode(examples).batches(64, token_budget=EXPLAIN_BUDGET):
+    budget = token_budget(model.network, EXPLAIN_BUDGET)
+    for indices, batch in model.encode(examples).batches(64, token_budget=budget):
         with torch.inference_mode():
             p = model.network(batch).probabilities  # (batch, labels)
         targets = p.argmax(-1) if wanted is None else p.new_full((len(batch),), wanted, dtype=torch.long)

@@ -26,6 +26,8 @@ from heedful.records import Batch, Tokens
 
 Edit = Callable[[int, Tensor], Tensor]  # layer, weights (batch, heads, to, from) -> weights
 
+BACKWARD_MEMORY = 2**30  # bytes that a backward pass may keep, by estimate
+
 CAPABILITIES = {
     "predicts": "that says how probable each label is",
     "differentiable": "whose word embeddings can be read and given",
@@ -122,3 +124,9 @@ def require(needs: Iterable[str], can: frozenset[str], who: str, model: str = "t
         asked = " and ".join(CAPABILITIES.get(name, f"with {name!r}") for name in missing)
         able = ", ".join(sorted(can)) or "none of it"
         raise Mistake(f"{who} needs a model {asked} ({', '.join(missing)}); {model} can: {able}.")
+
+
+def token_budget(network: Network, most: int) -> int:
+    """Tokens of a batch whose gradients are wanted: `most`, or fewer where all layers together would keep too much."""
+    layers = int(getattr(network, "n_layers", 1))
+    return max(1, min(most, BACKWARD_MEMORY // (network.bytes_per_token * layers)))
