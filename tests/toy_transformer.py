@@ -57,12 +57,7 @@ class ToyTransformer(nn.Module):
         return x
 
     def forward(
-        self,
-        batch: Batch,
-        *,
-        x: Tensor | None = None,
-        x_query: Tensor | None = None,
-        edit: Edit | None = None,
+        self, batch: Batch, *, x: Tensor | None = None, x_query: None = None, edit: Edit | None = None
     ) -> Output:
         h = self._run(batch, x, edit)[0][-1]
         return Output(self.readout(torch.tanh(self.pool(h[:, 0]))), self.link)

@@ -17,19 +17,14 @@ from heedful.models.sequence import split
 from heedful.records import Batch
 
 Row = Literal["first", "last", "mean"]
+Heads = int | Sequence[int] | None  # of a layer; None: all of them
 ROWS: tuple[Row, ...] = ("first", "last", "mean")
 
 
 def attention(
-    model: Attends,
-    batch: Batch,
-    target: Tensor,
-    *,
-    layer: int = -1,
-    heads: int | Sequence[int] | None = None,
-    row: Row | None = None,
-    output: Output | None = None,
-) -> Scores:
+    model: Attends, batch: Batch, target: Tensor, *,
+    layer: int = -1, heads: Heads = None, row: Row | None = None, output: Output | None = None,
+) -> Scores:  # fmt: skip
     """alpha_t, the same for every target (Bastings & Filippova 2020, equation 1).
 
     Where there are several: the mean over `heads` (None: all) of one `layer` (-1: the last), seen from one position
@@ -63,9 +58,7 @@ def row_of(model: Network) -> Row:
     return found
 
 
-def attention_row(
-    weights: Tensor, present: Tensor, layer: int, heads: int | Sequence[int] | None, row: Row
-) -> Tensor:
+def attention_row(weights: Tensor, present: Tensor, layer: int, heads: Heads, row: Row) -> Tensor:
     """One distribution for each text, (batch, from), out of (batch, layers, heads, to, from)."""
     layers, n_heads, to = weights.shape[1:4]
     number, chosen = layer_number(layer, layers), head_numbers(heads, n_heads)
@@ -90,7 +83,7 @@ def layer_number(layer: int, layers: int) -> int:
     return layer % layers
 
 
-def head_numbers(heads: int | Sequence[int] | None, n_heads: int) -> list[int]:
+def head_numbers(heads: Heads, n_heads: int) -> list[int]:
     """None: all heads of a layer."""
     chosen = list(range(n_heads)) if heads is None else [heads] if isinstance(heads, int) else list(heads)
     if not chosen or not all(0 <= head < n_heads for head in chosen):

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from heedful.errors import Mistake
-from heedful.explainers.attention_weights import Row, head_numbers, layer_number, token_scores
+from heedful.explainers.attention_weights import Heads, Row, head_numbers, layer_number, token_scores
 from heedful.explainers.explainer import Explainer, Scores
 from heedful.explainers.frozen import tensors
 from heedful.explainers.self_attention import (
@@ -40,14 +40,9 @@ MOVES = frozenset(_MOVES.split())  # what only moves numbers to other places
 
 
 def attention_x_norm(
-    model: SelfAttends,
-    batch: Batch,
-    target: Tensor,
-    *,
-    layer: int = -1,
-    heads: int | Sequence[int] | None = None,
-    row: Row | None = None,
-) -> Scores:
+    model: SelfAttends, batch: Batch, target: Tensor, *,
+    layer: int = -1, heads: Heads = None, row: Row | None = None,
+) -> Scores:  # fmt: skip
     """||sum over `heads` of alpha^h_ij f^h(x_j)|| of one `layer` (Kobayashi et al. 2020, section 3).
 
     i is the first token, the last, or the mean over all (`row`); None: where the classifier reads. What the residual

@@ -29,19 +29,11 @@ METHODS = ("riemann_right", "riemann_middle", "gausslegendre")
 
 
 def integrated_gradients(
-    model: Differentiable,
-    batch: Batch,
-    target: Tensor,
-    *,
-    of: Of = "logit",
-    parts: Parts = "both",
+    model: Differentiable, batch: Batch, target: Tensor, *, of: Of = "logit", parts: Parts = "both",
     baselines: Baseline | tuple[Baseline, Baseline] = "zero",
-    n_steps: int = 50,
-    method: Method = "gausslegendre",
-    internal_batch_size: int | None = None,
-    tolerance: float | None = None,
-    max_steps: int = 1600,
-) -> Scores:
+    n_steps: int = 50, method: Method = "gausslegendre", internal_batch_size: int | None = None,
+    tolerance: float | None = None, max_steps: int = 1600,
+) -> Scores:  # fmt: skip
     """Equation 4, for passage and query together, so that completeness covers both.
 
     baselines: "zero", "unk", "mask" or "pad" (every word that token), a number, or a tensor (dim,) or like x; a pair

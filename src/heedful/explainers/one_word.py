@@ -18,6 +18,7 @@ from heedful.errors import Mistake
 from heedful.explainers.edits import Edited, Edits, Operator, hiding
 from heedful.explainers.one_word_bilstm import bilstm_contexts
 from heedful.explainers.one_word_local import local_contexts
+from heedful.explainers.one_word_reading import Reading
 from heedful.explainers.perturb import Progress, ask, embed_edited, evaluating, predict
 from heedful.models.attention import Additive, Attention, Dot, General, Uniform
 from heedful.models.classifier import AttentiveClassifier, AttentiveOutput, Decoder
@@ -29,8 +30,8 @@ ROWS = 4096  # changed texts followed at once: enough to keep matrix products bu
 MEMORY = 2**29  # bytes for what is kept of each of their positions
 
 # The projected context of each text with one word changed, through the structure of its encoder. Called with
-# (model, x, h, present, mask, query, new, rows, tolerance): see `bilstm_contexts`.
-CONTEXTS: Mapping[type[Encoder], Callable[..., Tensor]] = {
+# (model, reading, rows, tolerance): see `bilstm_contexts`.
+CONTEXTS: Mapping[type[Encoder], Callable[[AttentiveClassifier, Reading, int, float], Tensor]] = {
     BiLSTM: bilstm_contexts,
     CNN: local_contexts,
     Average: local_contexts,
@@ -52,19 +53,21 @@ class OneWord:
     texts: int  # texts the model was asked about
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """How words are changed, how many changed texts are read at once, and who is told of it."""
+
+    operator: Operator
+    token: int | None
+    internal_batch_size: int | None
+    progress: Progress | None
+
+
 def change_each_word(
-    model: Network,
-    batch: Batch,
-    operator: Operator,
-    part: Part = "passage",
-    *,
-    token: int | None = None,
-    tolerance: float = 0.0,
-    internal_batch_size: int | None = None,
-    progress: Progress | None = None,
-    output: Output | None = None,
-    general: bool = False,
-) -> OneWord:
+    model: Network, batch: Batch, operator: Operator, part: Part = "passage", *,
+    token: int | None = None, tolerance: float = 0.0, internal_batch_size: int | None = None,
+    progress: Progress | None = None, output: Output | None = None, general: bool = False,
+) -> OneWord:  # fmt: skip
     """Every word of `part` deleted, replaced by `token` or zeroed, one at a time.
 
     `output`: what the model says of the batch as it is, if that is known already. `general`: ask about each changed
@@ -79,27 +82,25 @@ def change_each_word(
         raise Mistake(f"token must be a word id from 0 to {n_words - 1}, not {token}.")
     if part == "query" and (batch.query is None or not model.has_query):
         raise Mistake("this model reads no query, so there is no query to explain.")
-    how = (operator, token, internal_batch_size, progress)
+    request = Request(operator, token, internal_batch_size, progress)
     with evaluating(model), torch.no_grad():
         if not general and has_structure(model):
             if part == "query":
-                return _query(model, batch, *how)
-            found = _unchanged(
-                _passage(model, batch, *how, tolerance, output), batch.passage, operator, token
-            )
+                return _query(model, batch, request)
+            found = _unchanged(_passage(model, batch, request, tolerance, output), batch.passage, request)
             return (
                 replace(found, changed=_same_text(batch.passage, found.changed))
                 if operator == "delete"
                 else found
             )
-        return _each_text(model, batch, part, *how)
+        return _each_text(model, batch, part, request)
 
 
-def _unchanged(found: OneWord, tokens: Tokens, operator: Operator, token: int | None) -> OneWord:
+def _unchanged(found: OneWord, tokens: Tokens, request: Request) -> OneWord:
     """A word that is replaced by itself changes nothing: bit for bit."""
-    if operator != "replace":
+    if request.operator != "replace":
         return found
-    same = (tokens.ids == hiding(tokens, token)).unsqueeze(-1)  # (batch, length, 1)
+    same = (tokens.ids == hiding(tokens, request.token)).unsqueeze(-1)  # (batch, length, 1)
     return replace(found, changed=torch.where(same, found.original.unsqueeze(1), found.changed))
 
 
@@ -115,15 +116,7 @@ def _same_text(tokens: Tokens, changed: Tensor) -> Tensor:
     return changed.gather(1, first.unsqueeze(-1).expand_as(changed))
 
 
-def _each_text(
-    model: Network,
-    batch: Batch,
-    part: Part,
-    operator: Operator,
-    token: int | None,
-    internal_batch_size: int | None,
-    progress: Progress | None,
-) -> OneWord:
+def _each_text(model: Network, batch: Batch, part: Part, request: Request) -> OneWord:
     """The general way: each changed text is read. Equal ones are asked once, so they have one answer."""
     tokens = batch.query if part == "query" else batch.passage
     assert tokens is not None
@@ -132,11 +125,11 @@ def _each_text(
         model,
         batch,
         edits,
-        operator,
+        request.operator,
         part,
-        token=token,
-        internal_batch_size=internal_batch_size,
-        progress=progress,
+        token=request.token,
+        internal_batch_size=request.internal_batch_size,
+        progress=request.progress,
     )
     return _gathered(tokens, edits, model(batch).logits, logits)
 
@@ -152,14 +145,7 @@ def has_structure(model: Network) -> TypeGuard[AttentiveClassifier]:
 
 
 def _passage(
-    model: AttentiveClassifier,
-    batch: Batch,
-    operator: Operator,
-    token: int | None,
-    internal_batch_size: int | None,
-    progress: Progress | None,
-    tolerance: float,
-    output: Output | None,
+    model: AttentiveClassifier, batch: Batch, request: Request, tolerance: float, output: Output | None
 ) -> OneWord:
     """Through the structure of the encoder, texts of like length together."""
     words = int(batch.passage.mask.sum())
@@ -167,7 +153,7 @@ def _passage(
     original: Tensor | None = None
     changed: Tensor | None = None
     done = 0
-    for group, rows in _groups(model, batch, internal_batch_size):
+    for group, rows in _groups(model, batch, request.internal_batch_size):
         some = batch.rows(group)
         out = (
             output.rows(group, some.passage.ids.shape[1])
@@ -175,14 +161,13 @@ def _passage(
             else model(some)
         )
         new = None
-        if operator == "replace":
-            new = model.embedding.weight[hiding(batch.passage, token)].expand_as(out.x)
-        elif operator == "zero":
+        if request.operator == "replace":
+            new = model.embedding.weight[hiding(batch.passage, request.token)].expand_as(out.x)
+        elif request.operator == "zero":
             new = torch.zeros_like(out.x)
         tokens = some.passage
-        context = contexts(
-            model, out.x, out.h, tokens.present, tokens.mask, out.query, new, rows=rows, tolerance=tolerance
-        )  # (group, length, features)
+        reading = Reading(out.x, out.h, tokens.present, tokens.mask, out.query, new)
+        context = contexts(model, reading, rows, tolerance)  # (group, length, features)
         logits = model.decoder.readout(context, out.query, some.candidates)  # (group, length, outputs)
         if original is None or changed is None:
             original = out.logits.new_zeros(len(batch), out.logits.shape[-1])
@@ -193,8 +178,8 @@ def _passage(
             some.passage.mask.unsqueeze(-1), logits, out.logits.unsqueeze(1)
         )
         done += int(some.passage.mask.sum())
-        if progress is not None:
-            progress(done, words)
+        if request.progress is not None:
+            request.progress(done, words)
     assert original is not None
     assert changed is not None
     return OneWord(original, changed, len(batch) + words)
@@ -217,14 +202,7 @@ def _groups(
         begin += size
 
 
-def _query(
-    model: AttentiveClassifier,
-    batch: Batch,
-    operator: Operator,
-    token: int | None,
-    internal_batch_size: int | None,
-    progress: Progress | None,
-) -> OneWord:
+def _query(model: AttentiveClassifier, batch: Batch, request: Request) -> OneWord:
     """The passage's states stay as they are: only the query is read again."""
     assert batch.query is not None
     h = model.encode(model.embed(batch.passage), batch.passage.present)  # (batch, length, hidden)
@@ -241,12 +219,12 @@ def _query(
         model,
         batch,
         edits,
-        operator,
+        request.operator,
         "query",
         answer,
-        token=token,
-        internal_batch_size=internal_batch_size,
-        progress=progress,
+        token=request.token,
+        internal_batch_size=request.internal_batch_size,
+        progress=request.progress,
     )
     return _gathered(batch.query, edits, model(batch).logits, logits)
 

@@ -15,49 +15,24 @@ import torch
 from torch import Tensor, nn
 
 from heedful.explainers.bilstm_sweep import Frame, sweep
+from heedful.explainers.one_word_reading import Reading
 from heedful.explainers.partial_attention import Partial, merge, single
 from heedful.models.attention import Additive, Attention, Dot, General
 from heedful.models.classifier import AttentiveClassifier
 from heedful.models.encoders import BiLSTM, reversal, reverse_rows
 
 
-def bilstm_contexts(
-    model: AttentiveClassifier,
-    x: Tensor,
-    h: Tensor,
-    present: Tensor,
-    mask: Tensor,
-    query: Tensor | None,
-    new: Tensor | None,
-    rows: int,
-    tolerance: float,
-) -> Tensor:
-    """The projected context of each text with word t deleted (`new` None) or embedded as new_t.
-
-    x, new (batch, length, dim), h (batch, length, hidden) -> (batch, length, features).
-    """
+def bilstm_contexts(model: AttentiveClassifier, reading: Reading, rows: int, tolerance: float) -> Tensor:
+    """The projected context of each text with word t deleted or embedded as new_t: (batch, length, features)."""
     encoder = model.encoder
     assert isinstance(encoder, BiLSTM)
-    index = reversal(present)  # (batch * length,)
+    index = reversal(reading.present)  # (batch * length,)
 
     def turned(tensor: Tensor) -> Tensor:
         return reverse_rows(tensor, index)
 
-    after, forwards = sweep(_frame(model, encoder.forwards, 0, x, h, mask, query, new), rows, tolerance)
-    before, backwards = sweep(
-        _frame(
-            model,
-            encoder.backwards,
-            1,
-            turned(x),
-            turned(h),
-            turned(mask.unsqueeze(-1)).squeeze(-1),
-            query,
-            None if new is None else turned(new),
-        ),
-        rows,
-        tolerance,
-    )
+    after, forwards = sweep(_frame(model, encoder.forwards, 0, reading), rows, tolerance)
+    before, backwards = sweep(_frame(model, encoder.backwards, 1, reading.turned()), rows, tolerance)
     before = Partial(
         turned(before.m.unsqueeze(-1)).squeeze(-1),
         turned(before.Z.unsqueeze(-1)).squeeze(-1),
@@ -66,21 +41,14 @@ def bilstm_contexts(
     words = merge(before, after)
     if forwards is not None and backwards is not None:
         own = torch.cat([forwards, turned(backwards)], -1)  # (batch, length, hidden): of the new word itself
-        words = merge(words, single(model.attention.phi(own, query), model.decoder.project(own), mask))
+        phi = model.attention.phi(own, reading.query)  # (batch, length)
+        words = merge(words, single(phi, model.decoder.project(own), reading.mask))
     return words.context()
 
 
-def _frame(
-    model: AttentiveClassifier,
-    lstm: nn.LSTM,
-    side: int,
-    x: Tensor,
-    h: Tensor,
-    mask: Tensor,
-    query: Tensor | None,
-    new: Tensor | None,
-) -> Frame:
+def _frame(model: AttentiveClassifier, lstm: nn.LSTM, side: int, reading: Reading) -> Frame:
     """What a sweep of one side (0 forwards, 1 backwards) needs, computed once for all variants."""
+    x, h, mask, query, new = reading.x, reading.h, reading.mask, reading.query, reading.new
     batch, length, _ = x.shape
     H = lstm.hidden_size
     mine, other = [slice(0, H), slice(H, 2 * H)][:: 1 if side == 0 else -1]

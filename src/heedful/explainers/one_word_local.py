@@ -12,30 +12,25 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from heedful.explainers.one_word_reading import Reading
 from heedful.explainers.partial_attention import Partial, merge, partial, running, shifted, single, turned
 from heedful.models.classifier import AttentiveClassifier
 from heedful.models.encoders import CNN, Average
 
 
 def local_contexts(
-    model: AttentiveClassifier,
-    x: Tensor,
-    h: Tensor,
-    present: Tensor,
-    mask: Tensor,
-    query: Tensor | None,
-    new: Tensor | None,
-    rows: int = 0,
-    tolerance: float = 0.0,
+    model: AttentiveClassifier, reading: Reading, rows: int = 0, tolerance: float = 0.0
 ) -> Tensor:
-    """The projected context of each text with word t deleted (`new` None) or set to new_t.
+    """The projected context of each text with word t deleted or set to new_t: (batch, length, features).
 
     Nothing is followed word by word, so `rows` and `tolerance` change nothing.
-    x, new (batch, length, dim), h (batch, length, hidden) -> (batch, length, features).
     """
-    phi = model.attention.phi(h, query)  # (batch, length)
-    each = single(phi, model.decoder.project(h), mask)
-    states, offsets = around(model.encoder, x, present, new)  # (batch, length, window, hidden)
+    mask, query = reading.mask, reading.query
+    phi = model.attention.phi(reading.h, query)  # (batch, length)
+    each = single(phi, model.decoder.project(reading.h), mask)
+    states, offsets = around(  # (batch, length, window, hidden)
+        model.encoder, reading.x, reading.present, reading.new
+    )
     reach = max(map(abs, offsets), default=0)
     contexts = merge(
         shifted(running(each), reach + 1),  # words before the window

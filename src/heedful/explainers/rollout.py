@@ -7,8 +7,6 @@ asks how much can flow from a word to the top.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -17,7 +15,7 @@ from scipy.sparse.csgraph import maximum_flow
 from torch import Tensor
 
 from heedful.errors import Mistake
-from heedful.explainers.attention_weights import Row, head_numbers, layer_number, token_scores
+from heedful.explainers.attention_weights import Heads, Row, head_numbers, layer_number, token_scores
 from heedful.explainers.explainer import Explainer, Scores
 from heedful.explainers.self_attention import (
     mean_row,
@@ -34,14 +32,9 @@ MAX_TOKENS = 128
 
 
 def rollout(
-    model: SelfAttends,
-    batch: Batch,
-    target: Tensor,
-    *,
-    layer: int = -1,
-    heads: int | Sequence[int] | None = None,
-    row: Row | None = None,
-) -> Scores:
+    model: SelfAttends, batch: Batch, target: Tensor, *,
+    layer: int = -1, heads: Heads = None, row: Row | None = None,
+) -> Scores:  # fmt: skip
     """Attention rollout (Abnar & Zuidema 2020, section 3, equation 1) up to `layer`. The same for every target.
 
     `row`: seen from the first token, from the last, or the mean over all; None: where the classifier reads. Over all
@@ -56,15 +49,9 @@ def rollout(
 
 
 def attention_flow(
-    model: SelfAttends,
-    batch: Batch,
-    target: Tensor,
-    *,
-    layer: int = -1,
-    heads: int | Sequence[int] | None = None,
-    row: Row | None = None,
-    max_tokens: int = MAX_TOKENS,
-) -> Scores:
+    model: SelfAttends, batch: Batch, target: Tensor, *,
+    layer: int = -1, heads: Heads = None, row: Row | None = None, max_tokens: int = MAX_TOKENS,
+) -> Scores:  # fmt: skip
     """The maximum flow from each token to the state of one token at `layer` (Abnar & Zuidema 2020, section 3).
 
     A number from 0 to 1 for each token by itself: flows of several tokens share pipes, so they do not sum to 1. One
@@ -91,7 +78,7 @@ def attention_flow(
     return token_scores(flows.to(maps), batch, len(batch))
 
 
-def with_residual(weights: Tensor, heads: int | Sequence[int] | None, batch: Batch) -> Tensor:
+def with_residual(weights: Tensor, heads: Heads, batch: Batch) -> Tensor:
     """(A + I) / 2, heads averaged, rows of present tokens normalised: (batch, layers, width, width)."""
     there = present_places(batch)
     A = weights[:, :, head_numbers(heads, weights.shape[2])].mean(2)  # (batch, layers, width, width)

@@ -37,18 +37,11 @@ KERNEL_WIDTH = 25.0  # LIME's own for text: distances are 100 times the cosine d
 
 
 def lime(
-    model: Network,
-    batch: Batch,
-    target: Tensor,
-    *,
-    of: Of = "logit",
+    model: Network, batch: Batch, target: Tensor, *, of: Of = "logit",
     n_samples: int = 1000,
-    operator: Missing = "delete",
-    token: int | None = None,
-    seed: int = 0,
-    parts: Parts = "both",
-    internal_batch_size: int | None = None,
-) -> Scores:
+    operator: Missing = "delete", token: int | None = None, seed: int = 0,
+    parts: Parts = "both", internal_batch_size: int | None = None,
+) -> Scores:  # fmt: skip
     """The weights of a linear model of f_c over subsets of the words near the text (Ribeiro et al. 2016).
 
     Subsets are drawn as the library draws them for text: how many words go is uniform in 1..n, then which.
@@ -77,20 +70,11 @@ def lime(
 
 
 def shap(
-    model: Network,
-    batch: Batch,
-    target: Tensor,
-    *,
-    of: Of = "logit",
-    n_permutations: int = 10,
-    tolerance: float = 0.1,
-    max_permutations: int | None = None,
-    operator: Missing = "delete",
-    token: int | None = None,
-    seed: int = 0,
-    parts: Parts = "both",
-    internal_batch_size: int | None = None,
-) -> Scores:
+    model: Network, batch: Batch, target: Tensor, *, of: Of = "logit",
+    n_permutations: int = 10, tolerance: float = 0.1, max_permutations: int | None = None,
+    operator: Missing = "delete", token: int | None = None, seed: int = 0,
+    parts: Parts = "both", internal_batch_size: int | None = None,
+) -> Scores:  # fmt: skip
     """Shapley values of the words: the mean gain of a word over all orders (Lundberg & Lee 2017).
 
     Exact where all subsets of the words cost no more than the orders asked for. Otherwise from random orders read

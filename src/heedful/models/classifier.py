@@ -155,14 +155,9 @@ class AttentiveClassifier(nn.Module):
         return self.decoder.readout(self.decoder.project(context), query, candidates)
 
     def forward(
-        self,
-        batch: Batch,
-        *,
-        x: Tensor | None = None,
-        x_query: Tensor | None = None,
-        alpha: Tensor | None = None,
-        edit: Edit | None = None,
-    ) -> AttentiveOutput:
+        self, batch: Batch, *, x: Tensor | None = None, x_query: Tensor | None = None,
+        alpha: Tensor | None = None, edit: Edit | None = None,
+    ) -> AttentiveOutput:  # fmt: skip
         """The four steps in order; a step whose result is given is not taken. `edit` changes the attention."""
         query = None
         if self.has_query:

@@ -42,29 +42,24 @@ class HierarchicalClassifier(AttentiveClassifier):
 
     def __init__(
         self,
-        n_words: int,
-        dim: int,
+        *,
         hidden: int,
-        n_labels: int,
         encoder: Callable[[int, int], Encoder],
         attention: Callable[[int, bool], Attention],
         has_query: bool = False,
+        **sizes: int,
     ) -> None:
+        """`sizes`: n_words, dim and n_labels, as for every attentive classifier."""
         if has_query:
             raise Mistake("a hierarchical model reads one text, and this task has a question or hypothesis.")
-        super().__init__(n_words, dim, hidden, n_labels, encoder, attention)
+        super().__init__(hidden=hidden, encoder=encoder, attention=attention, has_query=False, **sizes)
         self.sentence_encoder = encoder(hidden, hidden)
         self.sentence_attention = attention(hidden, False)
 
     def forward(
-        self,
-        batch: Batch,
-        *,
-        x: Tensor | None = None,
-        x_query: Tensor | None = None,
-        alpha: Tensor | None = None,
-        edit: Edit | None = None,
-    ) -> HierarchicalOutput:
+        self, batch: Batch, *, x: Tensor | None = None, x_query: Tensor | None = None,
+        alpha: Tensor | None = None, edit: Edit | None = None,
+    ) -> HierarchicalOutput:  # fmt: skip
         """`alpha` (batch, length): other weights of the words, for both levels; `edit` changes the model's own."""
         sentences = find_sentences(batch.passage)
         x = self.embed(batch.passage) if x is None else x
