@@ -5,18 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from heedful.engine.model_sources import ModelSource
 from heedful.errors import Mistake
 from heedful.store.checks import SUMS
 
 if TYPE_CHECKING:
     import torch
 
-    from heedful.engine.model_sources import ModelFamily, ModelSource
+    from heedful.engine.model_sources import ModelFamily
     from heedful.models.model import Model
 
 PREFIX = "hf:"
@@ -24,14 +24,17 @@ ID = re.compile(r"[\w.-]+/[\w.-]+")
 OPTIONS = ("labels", "query", "long", "problem_type", "revision", "dtype", "offline")
 
 
-@dataclass(frozen=True)
-class CheckpointSource:
-    """A checkpoint that may not be in memory yet; what is asked of it is `models.huggingface.load`'s."""
+class CheckpointSource(ModelSource):
+    """A checkpoint that may not be in memory yet; what is asked of it is `models.huggingface.load`'s.
 
-    given: str
-    options: dict[str, Any] = field(default_factory=dict)
+    What its files tell is read when it is asked for, not before: those of an id may have to be fetched.
+    """
 
-    seed = tokenizer = config = None
+    attention = "self-attention"
+
+    def __init__(self, given: str, options: dict[str, Any]) -> None:
+        self.given, self.options, self.name = given, options, Path(given).name
+        self.task = "nli" if options.get("query") else "classification"
 
     @cached_property
     def folder(self) -> Path:
@@ -41,12 +44,8 @@ class CheckpointSource:
             self.given, self.options.get("revision"), bool(self.options.get("offline", False))
         )
 
-    @property
-    def name(self) -> str:
-        return Path(self.given).name
-
-    @property
-    def place(self) -> str | None:
+    @cached_property
+    def place(self) -> str | None:  # type: ignore[override]
         """With its options, so that another process finds the same model: hf:owner/name?{"query": true}."""
         path = Path(self.given)
         where = str(path.absolute()) if path.exists() else self.given
@@ -70,20 +69,16 @@ class CheckpointSource:
 
         return read_config(self.folder)
 
-    @property
-    def architecture(self) -> str:
+    @cached_property
+    def architecture(self) -> str:  # type: ignore[override]
         return str((self._told.get("architectures") or [self._told.get("model_type", "unknown")])[0])
 
-    @property
-    def description(self) -> str:
+    @cached_property
+    def description(self) -> str:  # type: ignore[override]
         return f"a checkpoint of transformers ({self.architecture})"
 
-    @property
-    def attention(self) -> str:
-        return "self-attention"
-
     @cached_property
-    def labels(self) -> tuple[str, ...]:
+    def labels(self) -> tuple[str, ...]:  # type: ignore[override]
         from types import SimpleNamespace
 
         from heedful.models.huggingface.labels import read_labels
@@ -93,10 +88,6 @@ class CheckpointSource:
         }
         config = SimpleNamespace(id2label=names, problem_type=self._told.get("problem_type"))
         return read_labels(config, self.options.get("labels"), self.options.get("problem_type"))[1]
-
-    @property
-    def task(self) -> str:
-        return "nli" if self.options.get("query") else "classification"
 
     def load(self, device: torch.device) -> Model:
         from heedful.models.huggingface import load

@@ -7,7 +7,6 @@ run folders, another library's folders) is one file and a line in registry.py (M
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -28,50 +27,20 @@ if TYPE_CHECKING:
 class ModelSource(Protocol):
     """A model that may not be in memory yet. Nothing but `load` needs torch."""
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def place(self) -> str | None:
-        """What finds it again in another process: a folder or an id; None: it is in memory alone."""
-        ...
+    name: str
+    place: str | None = None  # that finds it again in another process: a folder, an id; None: only in memory
+    description: str  # for people: "a bidirectional LSTM with additive attention"
+    architecture: str  # the encoder of one of ours, the class of a foreign one
+    attention: str  # what kind of attention it has
+    labels: tuple[str, ...]
+    task: str
+    seed: int | None = None  # of its training; None where nobody knows
+    tokenizer: TokenizerName | None = None  # that cuts texts into its words; None: it reads any
+    config: ModelConfig | None = None  # the sizes of one of our own models
 
     @property
     def fingerprint(self) -> str | None:
         """Of what decides its answers: weights, configuration, tokenizer. None: nobody knows, so nothing is kept."""
-        ...
-
-    @property
-    def description(self) -> str:
-        """For people: "a bidirectional LSTM with additive attention"."""
-        ...
-
-    @property
-    def architecture(self) -> str:
-        """The encoder of one of ours, the class of a foreign one."""
-        ...
-
-    @property
-    def attention(self) -> str:
-        """What kind of attention it has."""
-        ...
-
-    @property
-    def labels(self) -> tuple[str, ...]: ...
-    @property
-    def task(self) -> str: ...
-    @property
-    def seed(self) -> int | None:
-        """Of its training; None where nobody knows."""
-        ...
-
-    @property
-    def tokenizer(self) -> TokenizerName | None:
-        """That cuts texts into its words; None: it reads any."""
-        ...
-
-    @property
-    def config(self) -> ModelConfig | None:
-        """The sizes of one of our own models."""
         ...
 
     def load(self, device: torch.device) -> Model: ...
@@ -89,92 +58,33 @@ class ModelFamily(Protocol):
     def source(self, what: str | Path, **options: Any) -> ModelSource: ...
 
 
-@dataclass(frozen=True)
-class MemorySource:
+class MemorySource(ModelSource):
     """A model that is here already. Nobody knows what decides its answers, so nothing of it is kept."""
 
-    model: Model
-    description: str = "a model in memory"
-    architecture: str = "unknown"
-    attention: str = "unknown"
+    description, architecture, attention = "a model in memory", "unknown", "unknown"
+    fingerprint = None
 
-    place = fingerprint = config = None
-
-    @cached_property
-    def name(self) -> str:
-        return self.model.name
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return self.model.labels
-
-    @property
-    def task(self) -> str:
-        return self.model.task
-
-    @property
-    def seed(self) -> int | None:
-        return self.model.seed
-
-    @property
-    def tokenizer(self) -> TokenizerName | None:
-        found: TokenizerName | None = getattr(self.model.text, "tokenizer", None)
-        return found
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.name, self.labels, self.task, self.seed = model.name, model.labels, model.task, model.seed
+        self.tokenizer = getattr(model.text, "tokenizer", None)
 
     def load(self, device: torch.device) -> Model:
         return self.model
 
 
-@dataclass(frozen=True)
-class RunSource:
+class RunSource(ModelSource):
     """A model that `heedful train` made."""
 
-    run: Run
-
-    @property
-    def name(self) -> str:
-        return self.run.name
-
-    @property
-    def place(self) -> str | None:
-        return str(self.run.path.absolute())
+    def __init__(self, run: Run) -> None:
+        self.run, self.name, self.place = run, run.name, str(run.path.absolute())
+        self.description, self.architecture, self.attention = run.description, run.architecture, run.attention
+        self.labels, self.task, self.seed = run.labels, str(run.info["task"]), run.seed
+        self.tokenizer, self.config = run.info["tokenizer"], run.config.model
 
     @cached_property
     def fingerprint(self) -> str | None:
         return self.run.fingerprint()
-
-    @property
-    def description(self) -> str:
-        return self.run.description
-
-    @property
-    def architecture(self) -> str:
-        return self.run.architecture
-
-    @property
-    def attention(self) -> str:
-        return self.run.attention
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return self.run.labels
-
-    @property
-    def task(self) -> str:
-        return str(self.run.info["task"])
-
-    @property
-    def seed(self) -> int | None:
-        return self.run.seed
-
-    @property
-    def tokenizer(self) -> TokenizerName | None:
-        found: TokenizerName = self.run.info["tokenizer"]
-        return found
-
-    @property
-    def config(self) -> ModelConfig | None:
-        return self.run.config.model
 
     def load(self, device: torch.device) -> Model:
         from heedful.engine.train import load_network

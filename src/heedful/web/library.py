@@ -36,50 +36,21 @@ def refuse_link_out(run: Path, *names: str) -> None:
             raise Mistake(f"{name} of {run.name} is a link that leads out of its run, and is not followed.")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(eq=False)
 class Entry:
-    """A run as it was found: its description, and its results."""
+    """A run as it was found: its description, and its results. What is wrong with it is found when it is made."""
 
     run: Run
     summaries: dict[str, dict[str, Any]]  # by experiment; `performance` among them
     verdicts: dict[str, Verdict]  # that the summaries have
     tables: dict[str, tuple[Path, Stamp]]  # rows by experiment
 
-    @property
-    def name(self) -> str:
-        return self.run.name
-
-    @property
-    def path(self) -> Path:
-        return self.run.path
-
-    @property
-    def info(self) -> dict[str, Any]:
-        return self.run.info
-
-    @property
-    def dataset(self) -> str:
-        return self.run.dataset
-
-    @property
-    def encoder(self) -> str:
-        return self.run.architecture
-
-    @property
-    def attention(self) -> str:
-        return self.run.attention
-
-    @property
-    def seed(self) -> int | None:
-        return self.run.seed
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return self.run.labels
-
-    @property
-    def performance(self) -> dict[str, Any]:
-        return self.summaries.get("performance", {})
+    def __post_init__(self) -> None:
+        run = self.run
+        self.name, self.path, self.info = run.name, run.path, run.info
+        self.dataset, self.labels = run.dataset, run.labels
+        self.encoder, self.attention, self.seed = run.architecture, run.attention, run.seed
+        self.performance = self.summaries.get("performance", {})
 
     @property
     def trial(self) -> bool:
@@ -176,9 +147,7 @@ def _entry(path: Path, files: dict[str, Stamp]) -> Entry:
             tables[experiment] = (path / file, stamp)
     known = [experiment for experiment in EXPERIMENTS if experiment in tables]
     names = (*known, *(name for name in tables if name not in known))
-    entry = Entry(run, summaries, verdicts, {name: tables[name] for name in names})
-    _ = entry.dataset, entry.encoder, entry.attention, entry.seed, entry.labels
-    return entry
+    return Entry(run, summaries, verdicts, {name: tables[name] for name in names})
 
 
 def _files(run: Path) -> dict[str, Stamp]:

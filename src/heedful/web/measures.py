@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from heedful.experiments import EXPERIMENTS, Experiment
 from heedful.experiments.description import Column, Measure, number_at
@@ -14,20 +13,12 @@ from heedful.web.results import Counts, File, Results
 BINS = 24
 
 
-@dataclass(frozen=True, slots=True)
 class MeasureOf:
     """A measure with the experiment it is of."""
 
-    experiment: Experiment
-    measure: Measure
-
-    @property
-    def title(self) -> str:
-        return self.measure.title
-
-    @property
-    def short(self) -> str:
-        return self.measure.short
+    def __init__(self, experiment: Experiment, measure: Measure) -> None:
+        self.experiment, self.measure = experiment, measure
+        self.title, self.short = measure.title, measure.short
 
     @property
     def column(self) -> Column:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,50 +15,32 @@ import torch
 
 from heedful.data.vocabulary import Vocabulary
 from heedful.data.word_encoder import WordEncoder
+from heedful.engine.model_sources import ModelSource
 from heedful.models.model import Model
 from heedful_toy.transformer import ToyTransformer
 
 
-@dataclass(frozen=True)
-class ToySource:
+class ToySource(ModelSource):
     """A folder with toy.json: the seed of its weights, its labels, and the words it knows."""
 
-    path: Path
-    architecture: str = "toy transformer"
-    attention: str = "2 layers of 3 heads"
-    description: str = "a toy transformer of two layers of three heads"
-    task: str = "classification"
-    config: Any = None
-    tokenizer: Any = "spacy"
+    architecture, attention = "toy transformer", "2 layers of 3 heads"
+    description = "a toy transformer of two layers of three heads"
+    task = "classification"
+    tokenizer = "spacy"
 
-    @property
-    def about(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.path / "toy.json").read_text())
-        return found
-
-    @property
-    def name(self) -> str:
-        return self.path.name
-
-    @property
-    def place(self) -> str:
-        return str(self.path.absolute())
+    def __init__(self, path: Path) -> None:
+        self.path, self.name, self.place = path, path.name, str(path.absolute())
+        self.about = json.loads((path / "toy.json").read_text())
+        self.labels, self.seed = tuple(self.about["labels"]), int(self.about["seed"])
 
     @property
     def fingerprint(self) -> str:
         return hashlib.sha256((self.path / "toy.json").read_bytes()).hexdigest()
 
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return tuple(self.about["labels"])
-
-    @property
-    def seed(self) -> int:
-        return int(self.about["seed"])
-
     def load(self, device: torch.device) -> Model:
+        seed = int(self.about["seed"])
         text = WordEncoder(Vocabulary(("<pad>", "<unk>", "<s>", "</s>", *self.about["words"])))
-        return Model(self.name, ToyTransformer(self.seed), text, self.labels, "classification", self.seed)
+        return Model(self.name, ToyTransformer(seed), text, self.labels, "classification", seed)
 
 
 class ToyFamily:

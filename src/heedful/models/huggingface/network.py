@@ -51,6 +51,7 @@ class HuggingFaceNetwork:
             return self._inputs(some, sequences(some, side=side), None, None, embeddings)
 
         self.abilities = find_abilities(self.forward, make)
+        self.n_layers, self.n_heads = self.abilities.n_layers, self.abilities.n_heads
         if self.abilities.n_outputs != link.outputs(n_labels):
             raise Mistake(
                 f"{type(module).__name__} has {self.abilities.n_outputs} logits, and {n_labels} labels "
@@ -74,14 +75,6 @@ class HuggingFaceNetwork:
     def reads(self) -> Literal["first", "last"]:
         """The token that the classifier reads: decoders, which are padded at the left, read their last."""
         return "last" if self.abilities.padding == "left" else "first"
-
-    @property
-    def n_layers(self) -> int:
-        return self.abilities.n_layers
-
-    @property
-    def n_heads(self) -> int:
-        return self.abilities.n_heads
 
     @property
     def device(self) -> torch.device:
