@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from heedful.experiments.description import Column, Reason, Trial, places_by, quartiles
-from heedful.experiments.verdict import Grade, Verdict, border, ends, grade_at, percent
+from heedful.experiments.verdict import Grade, Verdict, Wording, border, ends, grade_at, percent
 from heedful.figures.figure import Figure
 from heedful.measure.columns import column
 from heedful.measure.statistics import Interval, mean_interval
@@ -39,6 +39,14 @@ COLUMNS = {
 }
 
 
+WORDINGS: dict[Grade, Wording] = {
+    "for": Wording("No", "cannot be replaced without changing the prediction"),
+    "mixed": Wording("Partly", "can be partly replaced without changing the prediction"),
+    "against": Wording("Yes", "can be replaced by a very different one without changing the prediction"),
+    "unclear": Wording("None was found", "was not found to be replaceable, but the search proves nothing"),
+}
+
+
 def epsilon_of(given: float | None, has_query: bool) -> float:
     """The epsilon that was meant: the one given, or the paper's for this kind of model."""
     return given if given is not None else 0.05 if has_query else 0.01
@@ -58,13 +66,7 @@ def verdict(trial: Trial) -> Verdict:
     found = Interval(float(shares.mean()), low, high)
     exact = bool((column(trial.table, "exact")[defined] > 0).all())
     grade = grade_of_freedom(found.value, exact)
-    answer = {"for": "No", "mixed": "Partly", "against": "Yes", "unclear": "None was found"}[grade]
-    clause = {
-        "for": "cannot be replaced without changing the prediction",
-        "mixed": "can be partly replaced without changing the prediction",
-        "against": "can be replaced by a very different one without changing the prediction",
-        "unclear": "was not found to be replaceable, but the search proves nothing",
-    }[grade]
+    answer, clause = WORDINGS[grade]
     epsilon = epsilon_of(trial.options.get("epsilon"), trial.task != "classification")
     within = f"while the prediction changes by at most {epsilon:g}"
     least = "" if exact else "at least "

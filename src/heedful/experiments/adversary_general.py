@@ -13,10 +13,10 @@ from torch import Tensor
 
 from heedful.experiments.adversary_adam import farthest_feasible
 from heedful.experiments.adversary_exact import Adversary
-from heedful.experiments.adversary_search import ceiling
+from heedful.experiments.adversary_search import BISECTIONS, boundary, ceiling, least_change
 from heedful.experiments.observe import Observed
 
-GRID, BISECTIONS = 9, 30  # of the weight that a pair shares: to 1e-9
+GRID = 9  # values of the weight that a pair shares
 
 
 @torch.no_grad()
@@ -37,7 +37,7 @@ def general_adversary(seen: Observed, epsilon: float, pairs: int = 10) -> Advers
     line = _Line(seen, _one_hot(t, width), _one_hot(u, width), y)
     inside = line.least_change()  # (B, P T)
     for end in (0.0, 1.0):  # as far towards either word as the constraint allows
-        found = line.at(line.boundary(inside, end, epsilon * (1 - 1e-10)))
+        found = line.at(boundary(line.change, inside, end, epsilon * (1 - 1e-10)))
         candidates.append(torch.where(both.unsqueeze(-1), found, seen.alpha.unsqueeze(1)))
     return farthest_feasible(seen, torch.cat(candidates, dim=1), epsilon, bound)
 
@@ -59,24 +59,7 @@ class _Line:
         return self.seen.distance(self.seen.decode(self.at(w)), self.y)  # (B, n)
 
     def least_change(self) -> Tensor:
-        """The w of least change: the best of a grid, then the better of both sides, at ever smaller steps."""
+        """The w of least change: the best of a grid, then ever nearer."""
         grid = torch.linspace(0, 1, GRID, dtype=torch.float64)
         change, best = torch.stack([self.change(w.expand(self.e_t.shape[:2])) for w in grid]).min(0)
-        w, step = grid[best], 0.5 / (GRID - 1)
-        for _ in range(BISECTIONS):
-            for side in (-step, step):
-                other = (w + side).clamp(0, 1)
-                better = self.change(other)
-                w, change = torch.where(better < change, other, w), torch.minimum(better, change)
-            step /= 2
-        return w
-
-    def boundary(self, inside: Tensor, end: float, epsilon: float) -> Tensor:
-        """Between a feasible w and `end`, the last feasible one."""
-        outside = torch.full_like(inside, end)
-        inside = torch.where(self.change(outside) <= epsilon, outside, inside)
-        for _ in range(BISECTIONS):
-            middle = (inside + outside) / 2
-            feasible = self.change(middle) <= epsilon
-            inside, outside = torch.where(feasible, middle, inside), torch.where(feasible, outside, middle)
-        return inside
+        return least_change(self.change, grid[best], change, 0.5 / (GRID - 1), BISECTIONS)

@@ -15,7 +15,7 @@ and what branch and bound proves from all consequences together (adversary_proof
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -47,6 +47,8 @@ _CELLS = 1 << 21  # numbers in the largest array of one step: 16 MB
 _TEXTS = 16  # searched together: a search lasts as long as its slowest text
 _LEAST = 16  # words paired: so many of the least attended ...
 _NEAR = 48  # ... with so many whose one-hot changes the output least
+BISECTIONS = 30  # of the weight that a pair shares: to 1e-9
+Change = Callable[[Tensor], Tensor]  # weight of the first of two words -> change of the output, (B, n)
 _GRID = tuple(i / 8 for i in range(1, 8))
 _REFINED = 16  # pairs that are refined, of those feasible on the grid and of those nearest to it
 _ADAM: dict[str, Any] = {"steps": 60, "rate": 0.1, "penalty": 500.0}
@@ -205,8 +207,8 @@ def pairs(seen: PooledStates, epsilon: float) -> Tensor:
     chosen = torch.cat([cheap, near], dim=1)  # (B, 2R) into grid x pairs
     start = torch.tensor(_GRID, dtype=torch.float64)[chosen // t.shape[1]]
     line = _Line(seen, t.gather(1, chosen % t.shape[1]), u.gather(1, chosen % t.shape[1]))
-    inside = _least_change(line, start)
-    ends = [_boundary(line, inside, end, epsilon) for end in (0.0, 1.0)]
+    inside = least_change(line.change, start, line.change(start), 0.5 * (_GRID[1] - _GRID[0]), 10)
+    ends = [boundary(line.change, inside, end, epsilon) for end in (0.0, 1.0)]
     return torch.cat([line.dense(x) for x in (start, inside, *ends)], dim=1)
 
 
@@ -233,25 +235,25 @@ class _Line:
         return alphas.scatter_add_(2, self.u.unsqueeze(-1), 1 - w.unsqueeze(-1))
 
 
-def _least_change(line: _Line, w: Tensor) -> Tensor:
-    """The w of least change within a grid step of the given one, by trying the middle of both sides."""
-    step, change = 0.5 * (_GRID[1] - _GRID[0]), line.change(w)
-    for _ in range(10):
+def least_change(change: Change, w: Tensor, least: Tensor, step: float, rounds: int) -> Tensor:
+    """The w of least change within two steps of the given one, whose change is `least`: the better of both sides, at
+    ever smaller steps."""
+    for _ in range(rounds):
         for side in (-step, step):
             other = (w + side).clamp(0, 1)
-            better = line.change(other)
-            w, change = torch.where(better < change, other, w), torch.minimum(better, change)
+            better = change(other)
+            w, least = torch.where(better < least, other, w), torch.minimum(better, least)
         step /= 2
     return w
 
 
-def _boundary(line: _Line, inside: Tensor, end: float, epsilon: float) -> Tensor:
+def boundary(change: Change, inside: Tensor, end: float, epsilon: float) -> Tensor:
     """Between a feasible w and `end`, the last feasible one that bisection finds."""
     outside = torch.full_like(inside, end)
-    inside = torch.where(line.change(outside) <= epsilon, outside, inside)
-    for _ in range(30):
+    inside = torch.where(change(outside) <= epsilon, outside, inside)
+    for _ in range(BISECTIONS):
         middle = (inside + outside) / 2
-        feasible = line.change(middle) <= epsilon
+        feasible = change(middle) <= epsilon
         inside, outside = torch.where(feasible, middle, inside), torch.where(feasible, outside, middle)
     return inside
 

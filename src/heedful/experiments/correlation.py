@@ -11,12 +11,12 @@ with one word or constant scores: that is null, is counted, and is never average
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+from numpy.random import Generator
 from pydantic import Field, field_validator
 
 from heedful.config import Config
@@ -24,11 +24,12 @@ from heedful.errors import Mistake
 from heedful.experiments.correlation_published import compare
 from heedful.experiments.correlation_verdict import QUESTION, reasons, verdict
 from heedful.experiments.description import Column, Measure, Statistic, Trial
-from heedful.experiments.experiment import Batches, Chunk, Experiment, Floats, Ints, Summary, generators
+from heedful.experiments.experiment import Batches, Chunk, Experiment, Ints, States, Summary, generators
 from heedful.experiments.summary import Bools, Line, column, mean, spread
 from heedful.figures.figure import Figure
 from heedful.figures.names import pair_name
 from heedful.measure.agreement import expected_overlap, top_k_overlap
+from heedful.measure.columns import Floats
 from heedful.measure.rank import kendall, spearman, weighted_kendall
 
 if TYPE_CHECKING:
@@ -70,11 +71,7 @@ class CorrelationConfig(Config):
 
 
 def run(
-    model: Network,
-    batches: Batches,
-    config: CorrelationConfig,
-    rng: np.random.Generator,
-    states: Mapping[str, Mapping[str, NDArray[Any]]] | None = None,
+    model: Network, batches: Batches, config: CorrelationConfig, rng: Generator, states: States | None = None
 ) -> Iterator[Chunk]:
     """One row for each text and pair: `pair` ("attention/omission"), the MEASURES, `p` of tau, and
     `overlap_expected`, what the overlap would be if one of the two were a random ranking."""
@@ -121,9 +118,7 @@ def explainers_of(config: CorrelationConfig) -> list[str]:
     return [name for pair in config.pairs for name in pair]
 
 
-def methods_of(
-    config: CorrelationConfig, model: Network, states: Mapping[str, Mapping[str, NDArray[Any]]]
-) -> dict[str, Callable[..., Tensor]]:
+def methods_of(config: CorrelationConfig, model: Network, states: States) -> dict[str, Callable[..., Tensor]]:
     """Each method of the pairs once, with its options, as a function (model, batch, output) -> (B, length).
 
     Attention is always among them: every row has its largest weight.
@@ -160,7 +155,7 @@ def methods_of(
     return {name: prepared(name) for name in dict.fromkeys(names)}
 
 
-def random_scores(real: Bools, rngs: list[np.random.Generator]) -> Floats:
+def random_scores(real: Bools, rngs: list[Generator]) -> Floats:
     """A random ranking of the real words of each text: (B, length)."""
     scores = np.zeros(real.shape)
     for row, rng in enumerate(rngs):

@@ -7,7 +7,17 @@ from collections.abc import Iterator
 import numpy as np
 
 from heedful.experiments.description import Reason, Trial, places_by
-from heedful.experiments.verdict import Grade, Verdict, border, ends, grade_at, interval, percent, two_digits
+from heedful.experiments.verdict import (
+    Grade,
+    Verdict,
+    Wording,
+    border,
+    ends,
+    grade_at,
+    interval,
+    percent,
+    two_digits,
+)
 from heedful.measure.columns import Floats, column, rows_of
 from heedful.measure.statistics import Interval, mean_interval
 
@@ -21,6 +31,12 @@ RULE = (
     f"From {AGREES:.0%} of the way from chance to the ceiling on: it agrees; from {PARTLY:.0%} on: partly; "
     f"below: weakly. Ceiling: how well gradients and leave-one-out agree with each other."
 )
+WORDINGS: dict[Grade, Wording] = {
+    "for": Wording("Yes", "agrees with other explanations about as well as they agree with each other"),
+    "mixed": Wording("Partly", "agrees only partly with other explanations"),
+    "against": Wording("Only weakly", "agrees only weakly with other explanations"),
+}
+NO_BETTER = Wording("No", "agrees with other explanations no better than chance")
 
 
 def verdict(trial: Trial) -> Verdict:
@@ -52,15 +68,8 @@ def verdict(trial: Trial) -> Verdict:
         clause = "cannot be compared, because the other explanations disagree with each other"
         return unclear("Cannot be told", sentence, clause)
     found = _share(defined)
-    answer = {"for": "Yes", "mixed": "Partly", "against": "Only weakly"}[grade]
-    if found.high <= 0 or (found.value < PARTLY and found.low <= 0):
-        answer, clause = "No", "agrees with other explanations no better than chance"
-    else:
-        clause = {
-            "for": "agrees with other explanations about as well as they agree with each other",
-            "mixed": "agrees only partly with other explanations",
-            "against": "agrees only weakly with other explanations",
-        }[grade]
+    no_better = found.high <= 0 or (found.value < PARTLY and found.low <= 0)
+    answer, clause = NO_BETTER if no_better else WORDINGS[grade]
     reached = (
         f"Attention gets {percent(found)} of the way from a random order to the agreement that other explanations "
         "reach with each other."

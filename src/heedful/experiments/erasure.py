@@ -89,8 +89,7 @@ ERASURE = Experiment(
     measures=(Measure("erasure", "ΔJS of the most attended item and another", "ΔJS", "delta_js", "overall"),),
     statistics=(
         Statistic(
-            "other item matters more",
-            "overall.negative",
+            "other item matters more", "overall.negative",
             "Other item matters more: share of the texts in which removing a random item changes the output more.",
         ),
     ),

@@ -8,7 +8,7 @@ import numpy as np
 
 from heedful.experiments.comparison import SETTING, Comparison, Evidence, Table, mean_of, number, seeds
 from heedful.experiments.description import Column, Reason, Trial, number_at, places_by
-from heedful.experiments.verdict import Verdict, border, ends, grade_at, percent
+from heedful.experiments.verdict import Grade, Verdict, Wording, border, ends, grade_at, percent
 from heedful.figures.figure import Figure
 from heedful.measure.columns import Floats, column
 from heedful.measure.statistics import between_seeds, mcnemar, proportion
@@ -44,6 +44,11 @@ COLUMNS = {
 }
 
 ERASURE_QUESTION = "Does removing the most attended item change the output more than removing another one?"
+ERASURE_WORDINGS: dict[Grade, Wording] = {
+    "for": Wording("Yes", "points at items that matter more than others"),
+    "mixed": Wording("Mostly", "points, mostly, at items that matter more than others"),
+    "against": Wording("Not reliably", "does not reliably point at items that matter more than others"),
+}
 OFTEN, MOSTLY = 0.75, 0.9  # of the texts; half of them would be chance
 ERASURE_RULE = (
     f"In {MOSTLY:.0%} of the texts or more: yes; from {OFTEN:.0%} on: mostly; below: not reliably. By chance it would "
@@ -63,12 +68,7 @@ def erasure_verdict(trial: Trial) -> Verdict:
         )
     found = proportion(int((delta > 0).sum()), delta.size)
     grade = grade_at(found.value, *bars, rising=True)
-    answer = {"for": "Yes", "mixed": "Mostly", "against": "Not reliably"}[grade]
-    clause = {
-        "for": "points at items that matter more than others",
-        "mixed": "points, mostly, at items that matter more than others",
-        "against": "does not reliably point at items that matter more than others",
-    }[grade]
+    answer, clause = ERASURE_WORDINGS[grade]
     sentence = (
         f"In {percent(found)} of {delta.size:,} texts the output changes more without the most attended item than "
         f"without a random other one; the median of the difference is {np.median(delta):.4f} nats "
@@ -128,6 +128,11 @@ FLIPS_QUESTION = (
     "How often does removing the most attended item change the decision, and removing another one?"
 )
 SOMETIMES, USUALLY = 0.25, 0.5  # of the texts
+FLIPS_WORDINGS: dict[Grade, Wording] = {
+    "for": Wording("Usually", "holds, in its largest weight, what decides"),
+    "mixed": Wording("Sometimes", "holds, in its largest weight, what decides in some texts only"),
+    "against": Wording("Seldom", "seldom holds, in its largest weight, what decides"),
+}
 FLIPS_RULE = (
     f"Without the most attended item the decision is another one in {USUALLY:.0%} of the texts or more: it rests on "
     f"it; from {SOMETIMES:.0%} on: sometimes; below: seldom."
@@ -148,12 +153,7 @@ def flips_verdict(trial: Trial) -> Verdict:
     found, other = proportion(int(i.sum()), len(i)), proportion(int(r.sum()), len(r))
     p = mcnemar(int((i & ~r).sum()), int((~i & r).sum()))
     grade = grade_at(found.value, *bars, rising=True)
-    answer = {"for": "Usually", "mixed": "Sometimes", "against": "Seldom"}[grade]
-    clause = {
-        "for": "holds, in its largest weight, what decides",
-        "mixed": "holds, in its largest weight, what decides in some texts only",
-        "against": "seldom holds, in its largest weight, what decides",
-    }[grade]
+    answer, clause = FLIPS_WORDINGS[grade]
     sentence = (
         f"Without its most attended item the decision changes in {percent(found)} of {len(i):,} texts, without a "
         f"random other item in {percent(other)}: {compared(found.value, other.value, p)}.{border(found, *bars)}"
@@ -231,16 +231,8 @@ def flips_compare(evidence: Evidence) -> Comparison:
         ):
             if any(value is not None for value in theirs):
                 rows.append((*setting, source, *map(_percent, theirs), "-", *["-"] * len(MARGINS)))
-    header = (
-        *SETTING,
-        "",
-        "both",
-        "only i*",
-        "only r",
-        "neither",
-        "p (McNemar, mean over seeds)",
-        *(f"i* flips, margin {m}" for m in MARGINS),
-    )
+    cells = ("both", "only i*", "only r", "neither", "p (McNemar, mean over seeds)")
+    header = (*SETTING, "", *cells, *(f"i* flips, margin {m}" for m in MARGINS))
     note = (
         "Percent of the texts whose decision changes without the most attended item i*, without a random other one r "
         "(Serrano & Smith 2019, table 2); and how often i* flips where the decision is ahead of the next label by a "

@@ -32,6 +32,7 @@ Cells = NDArray[Any] | list[str] | list[NDArray[np.float64]]
 Chunk = dict[str, Cells]  # rows in columns; every chunk of an experiment has the same columns
 Batches = Iterable[tuple[Ints, "Batch"]]  # indices of the examples, and their batch
 Summary = dict[str, Any]
+States = Mapping[str, Mapping[str, NDArray[Any]]]  # what each explainer has learnt, by name
 
 COMMON = ("example", "predicted", "max_attention", "n_words")  # columns that every table has
 VERDICT = "verdict"  # the key of a stored summary

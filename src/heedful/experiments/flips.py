@@ -98,10 +98,8 @@ FLIPS = Experiment(
     ),
     statistics=(
         Statistic(
-            "flips without i*",
-            "overall.top.percent",
-            "Flips without i*: percent of the texts whose decision changes without the most attended item.",
-            ".1f",
+            "flips without i*", "overall.top.percent",
+            "Flips without i*: percent of the texts whose decision changes without the most attended item.", ".1f",
         ),
     ),
     draw=flips_figures, judge=flips_verdict, examples=flips_reasons, tabulate=flips_compare,

@@ -176,8 +176,7 @@ HEADS = Experiment(
     measures=(Measure("heads", "output change when one head is changed", "Δŷ head", "tvd", "overall"),),
     statistics=(
         Statistic(
-            "heads that hardly matter",
-            "share_negligible.mean",
+            "heads that hardly matter", "share_negligible.mean",
             "Heads that hardly matter: share of the heads whose change moves the output by less than .01 on average.",
             ".0%",
         ),

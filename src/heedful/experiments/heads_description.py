@@ -10,7 +10,7 @@ from pyarrow.compute import field
 
 from heedful.experiments.description import Column, Reason, Trial, places_by
 from heedful.experiments.summary import column
-from heedful.experiments.verdict import Verdict, border, ends, grade_at, percent
+from heedful.experiments.verdict import Grade, Verdict, Wording, border, ends, grade_at, percent
 from heedful.figures.figure import Figure
 from heedful.measure.columns import Floats
 from heedful.measure.statistics import Interval
@@ -24,6 +24,11 @@ RULE = (
 )
 TITLES = {"off": "Heads shut off", "uniform": "Heads made uniform"}
 DONE = {"off": "shut off", "uniform": "made uniform"}
+WORDINGS: dict[Grade, Wording] = {
+    "for": Wording("Yes", "has heads that nearly all matter"),
+    "mixed": Wording("For many heads", "has many heads whose weights hardly matter"),
+    "against": Wording("For few heads", "is mostly made of heads whose weights hardly matter"),
+}
 COLUMNS = {
     "tvd": Column(
         "change of the output",
@@ -81,12 +86,7 @@ def verdict(trial: Trial) -> Verdict:
         none = "There is no text whose prediction could be asked for again."
         return Verdict(QUESTION, "unclear", "Undefined", none, RULE, "is empty", bars=(SOME, MOST))
     grade = grade_at(found.value, SOME, MOST, rising=False)
-    answer = {"for": "Yes", "mixed": "For many heads", "against": "For few heads"}[grade]
-    clause = {
-        "for": "has heads that nearly all matter",
-        "mixed": "has many heads whose weights hardly matter",
-        "against": "is mostly made of heads whose weights hardly matter",
-    }[grade]
+    answer, clause = WORDINGS[grade]
     n, heads = changes.shape
     sentence = (
         f"{percent(found)} of the {heads} heads can be {DONE[operation]}, one at a time, while the prediction moves by "

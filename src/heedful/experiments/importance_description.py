@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from heedful.experiments.comparison import SETTING, Comparison, Evidence, Table, mean_of, number, seeds
 from heedful.experiments.description import Column, Reason, Trial, number_at, places_by
-from heedful.experiments.verdict import Verdict, border, ends, grade_at, percent
+from heedful.experiments.verdict import Grade, Verdict, Wording, border, ends, grade_at, percent
 from heedful.figures.figure import Figure
 from heedful.figures.names import method_name
 from heedful.measure.columns import Floats, column, rows_of
@@ -43,6 +43,13 @@ def ranking_name(ranking: str) -> str:
     return ranking if ranking.startswith(f"{RANDOM} ") else own.get(ranking, method_name(ranking))
 
 
+WORDINGS: dict[Grade, Wording] = {
+    "for": Wording("Few, and attention finds them", "finds the items that the decision rests on"),
+    "mixed": Wording("Partly found", "finds the items that the decision rests on only in part"),
+    "against": Wording("Hardly found", "hardly finds the items that the decision rests on"),
+}
+
+
 def verdict(trial: Trial) -> Verdict:
     """(random - attention) / (random - smallest) of the mean shares removed, over the texts that some set flips.
 
@@ -62,20 +69,13 @@ def verdict(trial: Trial) -> Verdict:
         )
     found = way_to_the_best(attention, random, smallest)
     grade = grade_at(found.value, *bars, rising=True)
-    answer = {"for": "Few, and attention finds them", "mixed": "Partly found", "against": "Hardly found"}[
-        grade
-    ]
-    clause = {
-        "for": "finds the items that the decision rests on",
-        "mixed": "finds the items that the decision rests on only in part",
-        "against": "hardly finds the items that the decision rests on",
-    }[grade]
     sentence = (
         f"Until the decision changes, {attention.mean():.0%} of the items have to go if the most attended go first, "
         f"{random.mean():.0%} in a random order, and {smallest.mean():.0%} would be enough (means over "
         f"{attention.size:,} texts that some removal changes): attention gets {percent(found)} of the way from a "
         f"random order to the best.{border(found, *bars)}"
     )
+    answer, clause = WORDINGS[grade]
     return Verdict(QUESTION, grade, answer, sentence, RULE, clause, *ends(found), bars=bars)
 
 

@@ -12,17 +12,17 @@ How few would have been enough is known, too (smallest_set.py): every ranking is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+from numpy.random import Generator
 from pydantic import Field, field_validator
 
 from heedful.experiments.attention_choice import AttentionChoice
 from heedful.experiments.description import Measure, Statistic
-from heedful.experiments.experiment import Batches, Chunk, Experiment, Floats, Ints, Summary, generators
+from heedful.experiments.experiment import Batches, Chunk, Experiment, Ints, States, Summary, generators
 from heedful.experiments.importance_description import (
     COLUMNS,
     QUESTION,
@@ -34,7 +34,7 @@ from heedful.experiments.importance_description import (
     verdict,
 )
 from heedful.experiments.summary import Line, column, plain, quantiles, share, spread
-from heedful.measure.columns import rows_of
+from heedful.measure.columns import Floats, rows_of
 from heedful.measure.statistics import effect_size, paired
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ def run(
     model: Network,
     batches: Batches,
     config: ImportanceSetsConfig,
-    rng: np.random.Generator,
-    states: Mapping[str, Mapping[str, NDArray[Any]]] | None = None,
+    rng: Generator,
+    states: States | None = None,
 ) -> Iterator[Chunk]:
     """One row for each text and `ranking` (each draw of the random one is a ranking): `removed` (items gone at the
     first flip; undefined: never), `share` of the items, and the size of the smallest flipping set (`smallest_low`,

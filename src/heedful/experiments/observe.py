@@ -296,12 +296,7 @@ def observer(network: Network, view: View | None = None, general: bool = False) 
         front, real = real_words_first(batch.passage.mask)
         output = network(batch)
         return EditedAttention(
-            examples=np.asarray(examples, dtype=np.int64),
-            link=network.link,
-            alpha=to_front(row, front, real),
-            real=real.cpu(),
-            predicted=output.predicted.cpu().numpy(),
-            has_query=network.has_query,
+            *common_fields(network, examples, output.predicted, to_front(row, front, real), real),
             own=output.probabilities.double().cpu(),
             network=network,
             batch=batch,
@@ -310,6 +305,14 @@ def observer(network: Network, view: View | None = None, general: bool = False) 
         )
 
     return observe
+
+
+def common_fields(
+    network: Network, examples: Ints, predicted: Tensor, alpha: Tensor, real: Tensor
+) -> tuple[Ints, Link, Tensor, Tensor, Ints, bool]:
+    """What every kind of `Observed` begins with, in the order of its fields."""
+    places = np.asarray(examples, dtype=np.int64)
+    return places, network.link, alpha, real.cpu(), predicted.cpu().numpy(), network.has_query
 
 
 def find_level(network: Network, view: View) -> Level:

@@ -19,7 +19,7 @@ from heedful.experiments.comparison import SETTING, Comparison, Evidence, Table,
 from heedful.experiments.description import Column, Measure, Reason, Statistic, Trial, places_by, quartiles
 from heedful.experiments.experiment import Batches, Chunk, Experiment, Floats, Summary, generators
 from heedful.experiments.summary import Line, column, grouped, quantiles, spread
-from heedful.experiments.verdict import Verdict, border, ends, grade_at, interval
+from heedful.experiments.verdict import Grade, Verdict, Wording, border, ends, grade_at, interval
 from heedful.figures.figure import Figure
 from heedful.measure.statistics import between_seeds, quantile
 
@@ -33,6 +33,16 @@ RULE = (
     f"Median change of the output below {HARDLY:g}: hardly; below {MUCH:g}: somewhat; from there on: yes. "
     "Change: total variation distance, which is the change of the probability where there are two labels."
 )
+MEANINGS: dict[Grade, str] = {  # on this model
+    "for": "the prediction depends on which word gets which weight",
+    "mixed": "the weights matter, but they do not decide alone",
+    "against": "the attention weights are not what decides",
+}
+WORDINGS: dict[Grade, Wording] = {
+    "for": Wording("Yes", "decides the prediction to a large part"),
+    "mixed": Wording("Somewhat", "moves the prediction somewhat"),
+    "against": Wording("Hardly", "hardly moves the prediction"),
+}
 _CELLS = 1 << 22  # weights of permuted attention held at once: 32 MB
 
 
@@ -107,17 +117,7 @@ def verdict(trial: Trial) -> Verdict:
         )
     found = quantile(defined)
     grade = grade_at(found.value, HARDLY, MUCH, rising=True)
-    answer = {"for": "Yes", "mixed": "Somewhat", "against": "Hardly"}[grade]
-    meaning = {
-        "for": "on this model the prediction depends on which word gets which weight",
-        "mixed": "on this model the weights matter, but they do not decide alone",
-        "against": "on this model the attention weights are not what decides",
-    }[grade]
-    clause = {
-        "for": "decides the prediction to a large part",
-        "mixed": "moves the prediction somewhat",
-        "against": "hardly moves the prediction",
-    }[grade]
+    answer, clause = WORDINGS[grade]
     # A change of more than 1/2 always turns the answer of a model with two labels.
     turned = float((defined > 0.5).mean())
     more = (
@@ -126,8 +126,8 @@ def verdict(trial: Trial) -> Verdict:
     digits = 3 if found.value < 0.1 else 2
     sentence = (
         f"Shuffling the attention weights over the words of a text changes the prediction by "
-        f"{interval(found, digits)} in the median of {defined.size:,} texts: {meaning}.{more}"
-        f"{border(found, HARDLY, MUCH)}"
+        f"{interval(found, digits)} in the median of {defined.size:,} texts: on this model {MEANINGS[grade]}."
+        f"{more}{border(found, HARDLY, MUCH)}"
     )
     return Verdict(QUESTION, grade, answer, sentence, RULE, clause, *ends(found), bars=(HARDLY, MUCH))
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from heedful.experiments.experiment import Ints
-from heedful.experiments.observe import Level, Observed, Observer, real_words_first, to_front
+from heedful.experiments.observe import Level, Observed, Observer, common_fields, real_words_first, to_front
 from heedful.models.classifier import AttentiveClassifier, Decoder
 from heedful.models.hierarchical import HierarchicalOutput
 from heedful.models.network import Network
@@ -69,12 +68,7 @@ class PooledStates(Observed):
             projected = decoder.project(output.h.cpu().double())  # (B, length, outputs or features)
             spread = front.unsqueeze(-1).expand(-1, -1, projected.shape[-1]).cpu()
             return cls(
-                examples=np.asarray(examples, dtype=np.int64),
-                link=network.link,
-                alpha=to_front(alpha, front, real),
-                real=real.cpu(),
-                predicted=output.predicted.cpu().numpy(),
-                has_query=network.has_query,
+                *common_fields(network, examples, output.predicted, to_front(alpha, front, real), real),
                 level=level,
                 decoder=decoder,
                 projected=projected.gather(1, spread) * real.cpu().unsqueeze(-1),

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.experiments.erase import decision
+from heedful.experiments.experiment import States
 from heedful.experiments.observe import Observed
 from heedful.explainers import EXPLAINERS
 from heedful.models.network import Network
@@ -32,9 +33,7 @@ GRADIENTS = 16  # texts of one backward pass
 Ranker = Callable[[Observed, Batch, list[np.random.Generator]], list[Tensor]]
 
 
-def rankers(
-    model: Network, names: tuple[str, ...], draws: int, states: Mapping[str, Mapping[str, NDArray[Any]]]
-) -> dict[str, Ranker]:
+def rankers(model: Network, names: tuple[str, ...], draws: int, states: States) -> dict[str, Ranker]:
     """Each name as a function to scores (B, T), one for each draw; `states` is what explainers have learnt."""
     return {name: _ranker(model, name, draws, states.get(name)) for name in names}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -53,6 +53,13 @@ class Verdict:
     high: float | None = None
     bars: tuple[float, ...] = ()  # the values at which the grade changes
     source: str = OUR_OWN  # where the bars come from
+
+
+class Wording(NamedTuple):
+    """What a verdict says at one grade: the fields `answer` and `clause` of it."""
+
+    answer: str
+    clause: str
 
 
 def to_json(verdict: Verdict) -> dict[str, Any]:

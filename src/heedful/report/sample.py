@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.attribution import Attribution, Explained
-from heedful.experiments.verdict import Verdict, border, ends, grade_at, percent
+from heedful.experiments.verdict import Grade, Verdict, Wording, border, ends, grade_at, percent
 from heedful.explanation import Explanation
 from heedful.figures.names import method_name
 from heedful.measure.rank import kendall
@@ -116,6 +116,13 @@ def evidence(sample: Explanation, known: Sequence[Sequence[int] | None]) -> Verd
     return evidence_verdict(hits(sample, known, ATTENTION), chance(sample, known), others)
 
 
+WORDINGS: dict[Grade, Wording] = {
+    "for": Wording("Yes", "finds the words that decide"),
+    "mixed": Wording("Often", "often finds the words that decide"),
+    "against": Wording("No", "looks at other words than those that decide"),
+}
+
+
 def evidence_verdict(hits: Sequence[bool], chance: float, others: Mapping[str, float]) -> Verdict:
     """`hits` of the most attended word for each text; `chance` is a random word's, `others` other methods'."""
     from scipy.stats import binomtest
@@ -126,12 +133,7 @@ def evidence_verdict(hits: Sequence[bool], chance: float, others: Mapping[str, f
     wilson = binomtest(k, n).proportion_ci(method="wilson")
     found = Interval(k / n, float(wilson.low), float(wilson.high))
     grade = grade_at(found.value, MISSED, FOUND, rising=True)
-    answer = {"for": "Yes", "mixed": "Often", "against": "No"}[grade]
-    clause = {
-        "for": "finds the words that decide",
-        "mixed": "often finds the words that decide",
-        "against": "looks at other words than those that decide",
-    }[grade]
+    answer, clause = WORDINGS[grade]
     sentence = (
         f"In this corpus the deciding words are known. The most attended word is one of them in {percent(found)} of "
         f"{n} texts; a random word would be in {chance:.0%}.{_others(others)}{border(found, MISSED, FOUND)}"
