@@ -108,10 +108,6 @@ def training() -> None:
     )
 
 
-def main() -> None:
+if __name__ == "__main__":
     curves()
     training()
-
-
-if __name__ == "__main__":
-    main()

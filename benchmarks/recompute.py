@@ -15,8 +15,9 @@ import argparse
 import itertools
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -25,6 +26,7 @@ from safetensors.torch import load_file
 from scipy.stats import kendalltau
 
 from heedful.data import corpora
+from heedful.records import Example
 from heedful.store.run import Run
 
 EPSILON, PERMUTATIONS, START, END, UNK = 0.01, 100, 2, 3, 1
@@ -116,8 +118,18 @@ def one_text(w: dict[str, torch.Tensor], ids: list[int], rng: np.random.Generato
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+class Asked(NamedTuple):
+    """The run that the command line names: its folder, settings, weights, vocabulary and test texts."""
+
+    run: Path
+    config: dict[str, Any]
+    w: dict[str, torch.Tensor]
+    words: dict[str, int]
+    texts: Sequence[Example]
+
+
+def read_asked(description: str | None) -> Asked:
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("run", type=Path)
     parser.add_argument("--limit", type=int, help="only the first so many texts")
     given = parser.parse_args()
@@ -125,6 +137,11 @@ def main() -> None:
     w = {name: tensor.double() for name, tensor in load_file(given.run / "model.safetensors").items()}
     index = {word: i for i, word in enumerate(json.loads((given.run / "vocabulary.json").read_text()))}
     texts = corpora.load(config["dataset"], options=Run(given.run).config.data)["test"][: given.limit]
+    return Asked(given.run, config, w, index, texts)
+
+
+def main() -> None:
+    run, config, w, index, texts = read_asked(__doc__)
     # Chance, as docs/experiments.md states it: a seed from (run's seed, experiment), then one generator for each text.
     seed = int(np.random.default_rng([config["seed"], *b"permutation"]).integers(2**63))
     found = []
@@ -136,7 +153,7 @@ def main() -> None:
     worst = 0.0
     rows = {
         name: pq.read_table(
-            given.run / "results" / f"{name}.parquet", filters=[("example", "<", len(texts))]
+            run / "results" / f"{name}.parquet", filters=[("example", "<", len(texts))]
         ).to_pandas()
         for name in ("correlation", "permutation", "adversarial")
     }

@@ -11,9 +11,7 @@ one, and ends with 1 if any differs by more than 1e-4.
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -23,12 +21,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import spacy
 import torch
-from safetensors.torch import load_file
 from spacy.tokens import Doc
 from torch import Tensor
 
-from heedful.data import corpora
-from heedful.store.run import Run
+from recompute import read_asked
 
 START, END, UNK, DRAWS, SHORT = 2, 3, 1, 5, 12
 Weights = dict[str, Tensor]
@@ -165,14 +161,7 @@ def flips(output: Callable[[set[int]], np.ndarray | None], gone: tuple[int, ...]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("run", type=Path)
-    parser.add_argument("--limit", type=int, help="only the first so many texts")
-    given = parser.parse_args()
-    config = json.loads((given.run / "config.json").read_text())["config"]
-    w = {name: tensor.double() for name, tensor in load_file(given.run / "model.safetensors").items()}
-    index = {word: i for i, word in enumerate(json.loads((given.run / "vocabulary.json").read_text()))}
-    texts = corpora.load(config["dataset"], options=Run(given.run).config.data)["test"][: given.limit]
+    run, config, w, index, texts = read_asked(__doc__)
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer")
     names = ("erasure", "flips", "importance_sets")
@@ -187,7 +176,7 @@ def main() -> None:
         found.append(
             one_text(w, h, alpha, {n: np.random.default_rng([seed, place]) for n, seed in seeds.items()})
         )
-    stored = stored_numbers(given.run / "results", len(texts))
+    stored = stored_numbers(run / "results", len(texts))
     print(f"{'':36}{'texts':>7}{'stored':>10}{'again':>10}{'difference':>12}{'of one text':>13}")
     worst = 0.0
     for name in dict.fromkeys(key for one in found for key in one):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import json
 from pathlib import Path
@@ -27,16 +26,9 @@ from heedful.engine.workspace import Workspace
 from heedful.errors import Mistake
 from heedful.experiments import Trial, find, without_verdict
 from heedful.store.run import Run
+from planted_reviews import reviews
 
 QUIET = Progress(quiet=True)
-
-
-def reviews(path: Path, texts: int = 120) -> str:
-    with path.open("w", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(("text", "label"))
-        rows.writerows((one.text, one.label) for one in generate("single", texts, seed=0))
-    return str(path)
 
 
 def small(dataset: str, seeds: int = 2, **asked: int) -> Plan:
@@ -55,7 +47,7 @@ def small(dataset: str, seeds: int = 2, **asked: int) -> Plan:
 
 
 def test_workers_and_this_process_give_the_same_bits_and_failures_stay_alone(tmp_path: Path) -> None:
-    good, bad = reviews(tmp_path / "good.csv"), reviews(tmp_path / "bad.csv", 60)
+    good, bad = reviews(tmp_path / "good.csv", 120), reviews(tmp_path / "bad.csv", 60)
     made = small(good)
     broken = small(bad, seeds=1)
     both = Plan({**made.tasks, **broken.tasks}, {**made.sources, **broken.sources})
@@ -78,7 +70,7 @@ def test_workers_and_this_process_give_the_same_bits_and_failures_stay_alone(tmp
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, Workspace]:
     folder = tmp_path_factory.mktemp("trained")
-    made, place = small(reviews(folder / "reviews.csv"), seeds=1), Workspace(folder / "runs")
+    made, place = small(reviews(folder / "reviews.csv", 120), seeds=1), Workspace(folder / "runs")
     assert carry_out(made, place, QUIET, "here", cores=1).complete
     return made, place
 

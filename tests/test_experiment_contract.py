@@ -17,7 +17,6 @@ from distinct import distinct
 from heedful.errors import Mistake
 from heedful.experiments import EXPERIMENTS, Experiment, find, to_table
 from heedful.experiments.adversarial import AdversarialConfig
-from heedful.records import Batch, Tokens
 
 LENGTHS = [5, 1, 11, 2, 8, 8]
 FAST: dict[str, list[dict[str, Any]]] = {
@@ -38,25 +37,13 @@ def rows_of(
 ) -> tuple[Experiment, pa.Table]:
     whole = distinct(zoo.batch(LENGTHS, task))
     experiment = find(name)
-    batches = [(np.array(part), picked(whole, part)) for part in split]
+    batches = [
+        (np.array(part), zoo.row(whole, part[0]) if len(part) == 1 else zoo.rows(whole, part))
+        for part in split
+    ]
     config = experiment.config.parse(options, name)
     return experiment, to_table(
         experiment.run(zoo.network(task=task), batches, config, np.random.default_rng(seed))
-    )
-
-
-def picked(whole: Batch, rows: list[int]) -> Batch:
-    if len(rows) == 1:
-        return zoo.row(whole, rows[0])
-
-    def some(tokens: Tokens) -> Tokens:
-        return Tokens(tokens.ids[rows], tokens.present[rows], tokens.mask[rows])
-
-    return Batch(
-        some(whole.passage),
-        None if whole.query is None else some(whole.query),
-        None if whole.candidates is None else whole.candidates[rows],
-        None if whole.labels is None else whole.labels[rows],
     )
 
 

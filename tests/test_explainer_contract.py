@@ -11,8 +11,8 @@ from torch import Tensor
 from heedful.config import AttentionName, EncoderName
 from heedful.explainers import EXPLAINERS, Explainer, Scores
 from heedful.models.classifier import AttentiveClassifier
-from heedful.records import Batch, Tokens
-from zoo import ENCODER_NAMES, KINDS, N_LABELS, TaskName, batch, network, row
+from heedful.records import Batch
+from zoo import ENCODER_NAMES, KINDS, N_LABELS, TaskName, batch, network, row, rows
 
 SURROGATES = ("lime", "shap")
 FAST = {"lime": {"n_samples": 30}, "shap": {"n_permutations": 1}, "integrated_gradients": {"n_steps": 8}}
@@ -68,7 +68,7 @@ def test_a_text_alone_among_others_or_in_another_order(
         for many, one in zip(parts(together), parts(alone), strict=True):
             torch.testing.assert_close(many[i, : one.shape[1]], one[0], atol=1e-9, rtol=1e-7)
     order = torch.tensor([2, 0, 1])
-    turned = run(name, model, reordered(texts, order), target[order])
+    turned = run(name, model, rows(texts, order), target[order])
     for many, other in zip(parts(together), parts(turned), strict=True):
         torch.testing.assert_close(many[order], other, atol=1e-9, rtol=1e-7)
 
@@ -158,18 +158,6 @@ def test_the_target_decides_what_is_explained(name: str) -> None:
     depends = EXPLAINERS[name].kind in ("sensitivity", "saliency")
     assert torch.equal(first, second) != depends
     assert N_LABELS["several"] > 2
-
-
-def reordered(texts: Batch, order: Tensor) -> Batch:
-    def of(tokens: Tokens) -> Tokens:
-        return Tokens(tokens.ids[order], tokens.present[order], tokens.mask[order])
-
-    return Batch(
-        of(texts.passage),
-        None if texts.query is None else of(texts.query),
-        None if texts.candidates is None else texts.candidates[order],
-        None if texts.labels is None else texts.labels[order],
-    )
 
 
 def everything(model: AttentiveClassifier, texts: Batch) -> dict[str, object]:

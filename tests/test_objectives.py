@@ -27,7 +27,7 @@ from heedful.engine.progress import Progress
 from heedful.engine.workspace import Workspace
 from heedful.errors import Mistake
 from heedful.models.classifier import AttentiveClassifier, AttentiveOutput
-from heedful.models.objectives import Bases, Loss
+from heedful.models.objectives import Bases, CrossEntropy, Loss
 from heedful.records import Batch
 from heedful.registry import OBJECTIVES
 from heedful.store.run import Run
@@ -69,23 +69,10 @@ class Imitation:
         return loss
 
 
-class OnEvidence:
+class OnEvidence(CrossEntropy):
     """All attention on the words that decide: reads the per-token targets of a batch."""
 
-    config = Config
-    version = "1"
-
-    def bases(self, options: Config) -> Mapping[str, RunConfig | str]:
-        return {}
-
-    def loss(
-        self,
-        network: AttentiveClassifier,
-        train: Encoded,
-        training: TrainingConfig,
-        options: Config,
-        bases: Bases,
-    ) -> Loss:
+    def loss(self, *given: Any, **named: Any) -> Loss:
         def loss(output: AttentiveOutput, batch: Batch) -> Tensor:
             on = (output.alpha * batch.targets["evidence"]).sum(1)  # (batch,)
             return -on.clamp(min=1e-6).log().sum()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -54,9 +55,12 @@ def half(weights: Array) -> Array:
     return result
 
 
-@pytest.mark.parametrize("heads", [None, 1, (0, 2)])
-@pytest.mark.parametrize("row", ["first", "last", "mean"])
-@pytest.mark.parametrize("layer", LAYERS_ASKED)
+each_layer_row_and_heads = pytest.mark.parametrize(
+    ("layer", "row", "heads"), [*product(LAYERS_ASKED, ("first", "last", "mean"), (None, 1, (0, 2)))]
+)
+
+
+@each_layer_row_and_heads
 def test_rollout(layer: int, row: str, heads: Any) -> None:
     model, batch = ToyTransformer(), zoo.batch(LENGTHS)
     scores = run("rollout", model, batch, layer=layer, row=row, heads=heads)
@@ -119,9 +123,7 @@ def test_attention_flow_says_what_it_costs() -> None:
         run("attention_flow", model, batch, row="mean")
 
 
-@pytest.mark.parametrize("heads", [None, 1, (0, 2)])
-@pytest.mark.parametrize("row", ["first", "last", "mean"])
-@pytest.mark.parametrize("layer", LAYERS_ASKED)
+@each_layer_row_and_heads
 def test_attention_x_norm(layer: int, row: str, heads: Any) -> None:
     """||sum_h alpha^h_ij (x_j W_V^h + b_V^h) W_O^h||, from the weights themselves."""
     model, batch = ToyTransformer(), zoo.batch(LENGTHS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,6 @@ from torch import Tensor
 
 import heedful
 from heedful.data import corpora
-from heedful.data.planted import generate
 from heedful.engine.carry_out import carry_out
 from heedful.engine.configure import configure
 from heedful.engine.kinds import TASK_KINDS, Kind
@@ -31,6 +29,7 @@ from heedful.models.classifier import AttentiveClassifier
 from heedful.records import Batch
 from heedful.registry import EXPLAINERS
 from heedful.store.run import Run
+from planted_reviews import reviews
 
 QUIET = Progress(quiet=True)
 PASSES: list[int] = []  # one entry for each pass that `count_words` makes over the training texts
@@ -67,14 +66,6 @@ def explainers(monkeypatch: pytest.MonkeyPatch) -> None:
     PASSES.clear()
 
 
-def reviews(path: Path, texts: int = 80) -> str:
-    with path.open("w", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(("text", "label"))
-        rows.writerows((one.text, one.label) for one in generate("single", texts, seed=0))
-    return str(path)
-
-
 def small(file: str) -> Plan:
     config = configure(
         file,
@@ -94,7 +85,7 @@ def test_every_kind_has_all_that_is_asked_of_it() -> None:
 
 
 def test_what_an_explainer_learns_is_planned_once_and_only_where_it_is_used(tmp_path: Path) -> None:
-    made = small(reviews(tmp_path / "reviews.csv"))
+    made = small(reviews(tmp_path / "reviews.csv", 80))
     (fit,) = made.of("fit")
     (train,) = made.of("train")
     assert fit.needs == (train.key,)
@@ -115,7 +106,7 @@ def test_what_an_explainer_learns_is_planned_once_and_only_where_it_is_used(tmp_
 
 
 def test_it_learns_once_is_kept_and_damage_is_seen(tmp_path: Path) -> None:
-    made, place = small(reviews(tmp_path / "reviews.csv")), Workspace(tmp_path / "runs")
+    made, place = small(reviews(tmp_path / "reviews.csv", 80)), Workspace(tmp_path / "runs")
     assert carry_out(made, place, QUIET, "here", cores=1).complete
     (fit,) = made.of("fit")
     run = place.run(fit.run)
@@ -143,7 +134,7 @@ def test_it_learns_once_is_kept_and_damage_is_seen(tmp_path: Path) -> None:
 
 
 def test_explain_uses_what_was_learnt(tmp_path: Path) -> None:
-    made, place = small(reviews(tmp_path / "reviews.csv")), Workspace(tmp_path / "runs")
+    made, place = small(reviews(tmp_path / "reviews.csv", 80)), Workspace(tmp_path / "runs")
     (train,) = made.of("train")
     assert carry_out(Plan({train.key: train}, made.sources), place, QUIET, "here", cores=1).complete
     run = Run(place.runs / train.run)
@@ -159,7 +150,7 @@ def test_explain_uses_what_was_learnt(tmp_path: Path) -> None:
 
 
 def test_other_data_have_nothing_to_learn_from(tmp_path: Path) -> None:
-    made, place = small(reviews(tmp_path / "reviews.csv")), Workspace(tmp_path / "runs")
+    made, place = small(reviews(tmp_path / "reviews.csv", 80)), Workspace(tmp_path / "runs")
     (train,) = made.of("train")
     assert carry_out(Plan({train.key: train}, made.sources), place, QUIET, "here", cores=1).complete
     other = reviews(tmp_path / "other.csv", 10)

@@ -74,6 +74,20 @@ def row(whole: Batch, i: int) -> Batch:
     )
 
 
+def rows(whole: Batch, which: list[int] | Tensor) -> Batch:
+    """Some texts of a batch in that order, with the padding that they had."""
+
+    def some(texts: Tokens) -> Tokens:
+        return Tokens(texts.ids[which], texts.present[which], texts.mask[which])
+
+    return Batch(
+        some(whole.passage),
+        None if whole.query is None else some(whole.query),
+        None if whole.candidates is None else whole.candidates[which],
+        None if whole.labels is None else whole.labels[which],
+    )
+
+
 def _row(texts: Tokens, i: int) -> Tokens:
     n = int(texts.present[i].sum())
     return Tokens(texts.ids[i : i + 1, :n], texts.present[i : i + 1, :n], texts.mask[i : i + 1, :n])

@@ -11,17 +11,7 @@ from typing import Any
 import numpy as np
 
 from heedful.attribution import Attribution, Check, Cost, Explained, Part, as_json, check_words
-from heedful.columns import (
-    Attributions,
-    Columns,
-    Examples,
-    Floats,
-    Ints,
-    Method,
-    Positions,
-    Strings,
-    Texts,
-)
+from heedful.columns import Attributions, Columns, Examples, Floats, Ints, Method, Positions, Strings, Texts
 from heedful.records import Words
 
 PARTS: tuple[Part, ...] = ("passage", "query")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heedful.cli.options import DataDir, Json, Labels, SkipBad, parse_labels
+from heedful.cli import options
 
 if TYPE_CHECKING:
     from heedful.data.describe import Description
@@ -17,7 +17,7 @@ app = typer.Typer(no_args_is_help=True, help="What corpora there are, what is in
 
 
 @app.command("list")
-def list_(data_dir: DataDir = None, as_json: Json = False) -> None:
+def list_(data_dir: options.DataDir = None, as_json: options.Json = False) -> None:
     """Every corpus: found, built in or missing; licence, size, how to get it.
 
     Example: heedful data list --data-dir ~/corpora
@@ -44,18 +44,14 @@ def list_(data_dir: DataDir = None, as_json: Json = False) -> None:
 @app.command()
 def describe(
     name: Annotated[str, typer.Argument(help="A corpus, a file, a folder, or hf:ID.")],
-    data_dir: DataDir = None,
-    text_column: Annotated[str | None, typer.Option(help="The column with the text (own files).")] = None,
-    label_column: Annotated[str | None, typer.Option(help="The column with the label (own files).")] = None,
-    query_column: Annotated[
-        str | None, typer.Option(help="The column with a question or hypothesis.")
-    ] = None,
-    split_column: Annotated[str | None, typer.Option(help="The column that says train, dev or test.")] = None,
-    labels: Labels = None,
+    data_dir: options.DataDir = None,
+    text_column: options.TextColumn = None, label_column: options.LabelColumn = None,
+    query_column: options.QueryColumn = None, split_column: options.SplitColumn = None,
+    labels: options.Labels = None,
     task: Annotated[str | None, typer.Option(help="classification, qa or nli (own files).")] = None,
-    skip_bad: SkipBad = False,
-    as_json: Json = False,
-) -> None:
+    skip_bad: options.SkipBad = False,
+    as_json: options.Json = False,
+) -> None:  # fmt: skip
     """The row of the paper's Table 1 for a corpus, ours beside the published one.
 
     Example: heedful data describe sst
@@ -64,17 +60,11 @@ def describe(
     from heedful.data.corpora import load
     from heedful.data.describe import describe as in_numbers
 
-    values = {
-        "text_column": text_column,
-        "label_column": label_column,
-        "query_column": query_column,
-        "split_column": split_column,
-        "labels": parse_labels(labels),
-        "task": task,
-        "skip_bad": skip_bad,
-    }
-    options = DataOptions.parse(values, f"describing {name}")
-    description = in_numbers(load(name, data_dirs=data_dir or (), options=options))
+    values = options.gather_data_options(
+        text_column, label_column, query_column, split_column, labels, skip_bad, task=task
+    )
+    reading = DataOptions.parse(values, f"describing {name}")
+    description = in_numbers(load(name, data_dirs=data_dir or (), options=reading))
     if as_json:
         print(json.dumps(description.to_json(), ensure_ascii=False, indent=1))
     else:
@@ -90,8 +80,8 @@ def prepare(
         typer.Option("--data-dir", help="Write here (default: HEEDFUL_DATA or the user's folder)."),
     ] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Write it anew if it is there.")] = False,
-    skip_bad: SkipBad = False,
-    as_json: Json = False,
+    skip_bad: options.SkipBad = False,
+    as_json: options.Json = False,
 ) -> None:
     """Read a corpus's original files and write it in the simple form into the data folder.
 

@@ -22,6 +22,13 @@ TextFile = Annotated[
 Queries = Annotated[
     list[str] | None, typer.Option("--query", help="The question or hypothesis of each text (QA, NLI).")
 ]
+Baselines = Annotated[
+    str | None, typer.Option(help="Where integrated gradients start: zero, unk, mask or pad.")
+]
+Epsilon = Annotated[
+    float | None,
+    typer.Option(help="How much the prediction may change. Otherwise .01, and .05 with a query."),
+]
 
 
 class Format(StrEnum):
@@ -50,9 +57,7 @@ def explain(
     ] = None,
     of: Annotated[str | None, typer.Option(help="Explain the logit or the probability.")] = None,
     n_steps: Annotated[int | None, typer.Option(help="Steps of integrated gradients.")] = None,
-    baselines: Annotated[
-        str | None, typer.Option(help="Where integrated gradients start: zero, unk, mask or pad.")
-    ] = None,
+    baselines: Baselines = None,
     tolerance: Annotated[float | None, typer.Option(help="Gap that integrated gradients may leave.")] = None,
     internal_batch_size: Annotated[int | None, typer.Option(help="Texts in one pass.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of random, lime and shap.")] = None,
@@ -96,10 +101,7 @@ def adversary(
     texts: Texts = None,
     file: TextFile = None,
     query: Queries = None,
-    epsilon: Annotated[
-        float | None,
-        typer.Option(help="How much the prediction may change. Otherwise .01, and .05 with a query."),
-    ] = None,
+    epsilon: Epsilon = None,
     output_format: HowToShow = Format.table,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write here: .html or .json.")] = None,
 ) -> None:

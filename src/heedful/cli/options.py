@@ -51,6 +51,23 @@ def parse_labels(text: str | None) -> tuple[str, ...] | None:
     return None if text is None else tuple(label.strip() for label in text.split(","))
 
 
+def gather_data_options(
+    text_column: str | None, label_column: str | None, query_column: str | None, split_column: str | None,
+    labels: str | None, skip_bad: bool, **others: str | int | None
+) -> dict[str, Any]:  # fmt: skip
+    """What was said of the data on the command line, by the names of config.DataOptions."""
+    said = {
+        "text_column": text_column,
+        "label_column": label_column,
+        "query_column": query_column,
+        "split_column": split_column,
+        "labels": parse_labels(labels),
+        "skip_bad": skip_bad or None,
+        **others,
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
 def parse_settings(texts: list[str]) -> dict[str, Any]:
     """KEY=VALUE each, the value as JSON (0.05, true, null, [..]) or, if it is none, as a plain string."""
     settings: dict[str, Any] = {}

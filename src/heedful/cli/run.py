@@ -8,20 +8,7 @@ from typing import Annotated
 
 import typer
 
-from heedful.cli.options import (
-    DataDir,
-    Json,
-    LabelColumn,
-    Labels,
-    QueryColumn,
-    Quiet,
-    Setting,
-    SkipBad,
-    SplitColumn,
-    TextColumn,
-    parse_labels,
-    parse_settings,
-)
+from heedful.cli import options
 
 
 def run(
@@ -36,22 +23,20 @@ def run(
     split: Annotated[str, typer.Option(help="The split of the data: train, dev or test.")] = "test",
     limit: Annotated[int | None, typer.Option(help="So many texts of the split, evenly spread.")] = None,
     method: Annotated[str | None, typer.Option(help="Of adversarial: exact or adam.")] = None,
-    setting: Setting = None,
-    text_column: TextColumn = None,
-    label_column: LabelColumn = None,
-    query_column: QueryColumn = None,
-    split_column: SplitColumn = None,
-    labels: Labels = None,
-    skip_bad: SkipBad = False,
+    setting: options.Setting = None,
+    text_column: options.TextColumn = None, label_column: options.LabelColumn = None,
+    query_column: options.QueryColumn = None, split_column: options.SplitColumn = None,
+    labels: options.Labels = None,
+    skip_bad: options.SkipBad = False,
     runs: Annotated[
         Path | None,
         typer.Option("--runs", help="Where answers about other data are kept [default: beside the model]."),
     ] = None,
     cores: Annotated[int | None, typer.Option(help="Cores to use. Otherwise all that are allowed.")] = None,
-    data_dir: DataDir = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
-) -> None:
+    data_dir: options.DataDir = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:  # fmt: skip
     """Run experiments on a model, on its own data or on others; rows and summaries are kept.
 
     Example: heedful run correlation adversarial --model runs/sst-bilstm-additive-s0-1a2b3c4d --limit 200
@@ -61,17 +46,11 @@ def run(
     from heedful.cli.study import going_on, show, show_failures
     from heedful.engine.progress import Progress
 
-    given = parse_settings([*(setting or ()), *([f"method={method}"] if method else [])])
-    columns = {
-        "text_column": text_column,
-        "label_column": label_column,
-        "query_column": query_column,
-        "split_column": split_column,
-        "labels": parse_labels(labels),
-        "skip_bad": skip_bad or None,
-    }
-    options, settings = sort_data_settings(experiment, given)
-    options |= {name: value for name, value in columns.items() if value is not None}
+    given = options.parse_settings([*(setting or ()), *([f"method={method}"] if method else [])])
+    data_options, settings = sort_data_settings(experiment, given)
+    data_options |= options.gather_data_options(
+        text_column, label_column, query_column, split_column, labels, skip_bad
+    )
     asks = parse_questions(experiment, settings, split, limit)
     progress = Progress(quiet=quiet or as_json)
     with going_on(progress):
@@ -79,7 +58,7 @@ def run(
             asks,
             model,
             data=data,
-            data_options=options,
+            data_options=data_options,
             runs=runs,
             data_dirs=data_dir or (),
             cores=cores,

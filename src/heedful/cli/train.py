@@ -8,21 +8,7 @@ from typing import Annotated
 
 import typer
 
-from heedful.cli.options import (
-    DataDir,
-    Json,
-    LabelColumn,
-    Labels,
-    QueryColumn,
-    Quiet,
-    Runs,
-    Setting,
-    SkipBad,
-    SplitColumn,
-    TextColumn,
-    parse_labels,
-    parse_settings,
-)
+from heedful.cli import options
 
 
 def train(
@@ -35,7 +21,7 @@ def train(
     vectors: Annotated[
         str | None, typer.Option(help="Word vectors: a file, a folder, or a name in the data folder.")
     ] = None,
-    runs: Runs = Path("runs"),
+    runs: options.Runs = Path("runs"),
     objective: Annotated[
         str | None, typer.Option(help="What training makes small. Otherwise cross_entropy.")
     ] = None,
@@ -50,24 +36,22 @@ def train(
         int | None, typer.Option(help="Size of a word vector, without --vectors.")
     ] = None,
     hidden_dim: Annotated[int | None, typer.Option(help="Size of a state.")] = None,
-    text_column: TextColumn = None,
-    label_column: LabelColumn = None,
-    query_column: QueryColumn = None,
-    split_column: SplitColumn = None,
-    labels: Labels = None,
+    text_column: options.TextColumn = None, label_column: options.LabelColumn = None,
+    query_column: options.QueryColumn = None, split_column: options.SplitColumn = None,
+    labels: options.Labels = None,
     dev_file: Annotated[str | None, typer.Option(help="Dev rows in a file of their own.")] = None,
     test_file: Annotated[str | None, typer.Option(help="Test rows in a file of their own.")] = None,
     tokenizer: Annotated[str | None, typer.Option(help="spacy, or whitespace for tokenised text.")] = None,
     min_df: Annotated[int | None, typer.Option(help="Texts that a word must occur in to be known.")] = None,
-    skip_bad: SkipBad = False,
-    setting: Setting = None,
-    data_dir: DataDir = None,
+    skip_bad: options.SkipBad = False,
+    setting: options.Setting = None,
+    data_dir: options.DataDir = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
     ] = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
-) -> None:
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:  # fmt: skip
     """Train an attentive classifier and keep it in a run folder.
 
     Example: heedful train reviews.csv --text-column review --label-column stars --encoder cnn
@@ -76,18 +60,10 @@ def train(
     from heedful.api.models import estimate_training
     from heedful.engine.progress import Progress
 
-    data = {
-        "text_column": text_column,
-        "label_column": label_column,
-        "query_column": query_column,
-        "split_column": split_column,
-        "labels": parse_labels(labels),
-        "dev_file": dev_file,
-        "test_file": test_file,
-        "tokenizer": tokenizer,
-        "min_df": min_df,
-        "skip_bad": skip_bad,
-    }
+    others = {"dev_file": dev_file, "test_file": test_file, "tokenizer": tokenizer, "min_df": min_df}
+    data = options.gather_data_options(
+        text_column, label_column, query_column, split_column, labels, skip_bad, **others
+    )
     given = {
         "encoder": encoder,
         "attention": attention,
@@ -99,7 +75,7 @@ def train(
         "learning_rate": learning_rate,
         "weight_decay": weight_decay,
         "patience": patience,
-        **parse_settings(setting or []),
+        **options.parse_settings(setting or []),
     }
     config = api.configure(dataset, settings=given, data=data, vectors=vectors, seed=seed)
     if dry_run:

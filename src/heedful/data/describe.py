@@ -58,12 +58,9 @@ def describe_reading(corpus: Corpus) -> Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Description:
+class Description(Reading):
     """`train` and `test` count the examples per label; mean length and vocabulary are of train."""
 
-    name: str
-    task: str
-    source: str
     labels: tuple[str, ...]
     sizes: dict[Split, int]
     train: tuple[int, ...]
@@ -73,14 +70,8 @@ class Description:
     mean_length: float
     with_evidence: int
     example: dict[str, Any]
-    skipped: tuple[str, ...]
-    counts: Mapping[Split, Mapping[str, int]]
-    warnings: tuple[str, ...]
     published: Published | None
     differences: tuple[str, ...]  # of our counts from the published: scores compare only as far as they agree
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def describe(corpus: Corpus, min_df: int | None = None) -> Description:
@@ -94,9 +85,7 @@ def describe(corpus: Corpus, min_df: int | None = None) -> Description:
     published = entry.published if entry else None
     train, test = _per_label(corpus, "train"), _per_label(corpus, "test")
     return Description(
-        name=corpus.name,
-        task=corpus.task,
-        source=corpus.source,
+        **asdict(describe_reading(corpus)),
         labels=corpus.labels,
         sizes={split: len(corpus[split]) for split in SPLITS},
         train=train,
@@ -106,9 +95,6 @@ def describe(corpus: Corpus, min_df: int | None = None) -> Description:
         mean_length=sum(len(e.passage) for e in learnt) / max(len(learnt), 1),
         with_evidence=sum(e.evidence is not None for e in everyone),
         example=_show_example(learnt[0], corpus.labels),
-        skipped=corpus.skipped,
-        counts=describe_reading(corpus).counts,
-        warnings=corpus.warnings,
         published=published,
         differences=() if published is None else _differences(train, test, published),
     )

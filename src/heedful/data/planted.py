@@ -29,11 +29,9 @@ from heedful.data.planted_language import (
     FRAMES,
     GRAMMAR,
     JOINTS,
-    NEGATIVE,
     NEGATORS,
-    NEUTRAL,
     PLAIN,
-    POSITIVE,
+    WORDS,
 )
 from heedful.errors import one_of
 
@@ -46,10 +44,9 @@ LABELS: tuple[Label, ...] = get_args(Label)
 SHORTEST, LONGEST = 8, 40  # words, with punctuation
 
 SIDES: dict[Label, dict[str, tuple[str, ...]]] = {
-    "negative": {kind: tuple(words.split()) for kind, words in NEGATIVE.items()},
-    "positive": {kind: tuple(words.split()) for kind, words in POSITIVE.items()},
+    label: {kind: tuple(words[label].split()) for kind, words in WORDS.items()} for label in LABELS
 }
-NEUTRALS = {kind: tuple(words.split()) for kind, words in NEUTRAL.items()}
+NEUTRALS = {kind: tuple(words["neutral"].split()) for kind, words in WORDS.items()}
 SIDE_OF: dict[str, Label] = {
     word: side for side, kinds in SIDES.items() for words in kinds.values() for word in words
 }

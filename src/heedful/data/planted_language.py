@@ -7,29 +7,31 @@ white space alike. Deciding and neutral words begin with a consonant, so "a" bef
 
 from __future__ import annotations
 
-POSITIVE = {
-    "adj": """superb wonderful brilliant delightful charming marvelous moving clever gripping splendid
-        magnificent terrific fantastic fabulous stunning beautiful heartfelt hilarious witty perceptive
-        masterful memorable riveting refreshing satisfying touching lovely graceful radiant vivid
-        stirring sparkling remarkable dazzling thoughtful thrilling captivating rewarding flawless great""",
-    "noun": "masterpiece triumph gem delight treat marvel joy treasure classic winner pleasure wonder",
-    "verb": "loved favored relished treasured cherished praised recommended savored liked welcomed",
-}
-NEGATIVE = {
-    "adj": """dreadful terrible dull boring clumsy pathetic tedious lifeless shallow stupid
-        horrible miserable pointless predictable ridiculous tiresome lousy forgettable flat cheap
-        disappointing contrived messy lazy hollow bland stale tasteless painful grating
-        wretched pretentious sloppy dismal laughable muddled mediocre dreary worthless bad""",
-    "noun": "disaster failure mess bore chore letdown disgrace travesty dud nightmare mistake fiasco",
-    "verb": "hated loathed despised resented disliked regretted detested mocked scorned dreaded",
-}
-NEUTRAL = {
-    "adj": """long short new recent french japanese quiet loud dark modern domestic foreign rural
-        digital musical silent fictional historical political medical technical central separate
-        familiar serious dramatic romantic scientific numbered second third final german
-        contemporary theatrical televised printed coastal national regional""",
-    "noun": "comedy thriller western remake sequel musical drama documentary cartoon mystery satire fable",
-    "verb": "watched saw mentioned discussed noticed described remembered reviewed rented compared",
+WORDS = {  # kind -> what they say -> the words
+    "adj": {
+        "positive": """superb wonderful brilliant delightful charming marvelous moving clever gripping splendid
+            magnificent terrific fantastic fabulous stunning beautiful heartfelt hilarious witty perceptive
+            masterful memorable riveting refreshing satisfying touching lovely graceful radiant vivid
+            stirring sparkling remarkable dazzling thoughtful thrilling captivating rewarding flawless great""",
+        "negative": """dreadful terrible dull boring clumsy pathetic tedious lifeless shallow stupid
+            horrible miserable pointless predictable ridiculous tiresome lousy forgettable flat cheap
+            disappointing contrived messy lazy hollow bland stale tasteless painful grating
+            wretched pretentious sloppy dismal laughable muddled mediocre dreary worthless bad""",
+        "neutral": """long short new recent french japanese quiet loud dark modern domestic foreign rural
+            digital musical silent fictional historical political medical technical central separate
+            familiar serious dramatic romantic scientific numbered second third final german
+            contemporary theatrical televised printed coastal national regional""",
+    },
+    "noun": {
+        "positive": "masterpiece triumph gem delight treat marvel joy treasure classic winner pleasure wonder",
+        "negative": "disaster failure mess bore chore letdown disgrace travesty dud nightmare mistake fiasco",
+        "neutral": "comedy thriller western remake sequel musical drama documentary cartoon mystery satire fable",
+    },
+    "verb": {
+        "positive": "loved favored relished treasured cherished praised recommended savored liked welcomed",
+        "negative": "hated loathed despised resented disliked regretted detested mocked scorned dreaded",
+        "neutral": "watched saw mentioned discussed noticed described remembered reviewed rented compared",
+    },
 }
 NEGATORS = {
     "any": ("not", "never", "hardly", "scarcely", "barely", "rarely"),

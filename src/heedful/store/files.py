@@ -25,32 +25,20 @@ ENDING = ".part"
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """A temporary path to write to; it becomes `path` when the block ends well, and vanishes otherwise."""
-    with _space_is_asked_for(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary, held = _held(path, folder=False)
-        try:
-            yield temporary
-            with temporary.open("rb+") as file:
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-            os.close(held)
+    with _held(path, folder=False) as temporary:
+        yield temporary
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
 
 
 @contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
     """The same for a folder. If another process has put one there first, theirs stays."""
-    with _space_is_asked_for(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary, held = _held(path, folder=True)
-        try:
-            yield temporary
-            with suppress(FileExistsError, NotADirectoryError):
-                _rename_folder(temporary, path)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
-            os.close(held)
+    with _held(path, folder=True) as temporary:
+        yield temporary
+        with suppress(FileExistsError, NotADirectoryError):
+            _rename_folder(temporary, path)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -89,14 +77,31 @@ def clean(folder: Path) -> list[Path]:
         except OSError:
             continue  # its writer lives, or the disk cannot tell: leave it
         else:
-            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+            _remove(path)
             removed.append(path)
         finally:
             os.close(handle)
     return removed
 
 
-def _held(path: Path, folder: bool) -> tuple[Path, int]:
+@contextmanager
+def _held(path: Path, folder: bool) -> Iterator[Path]:
+    """A new temporary path beside `path`, held while the block lasts, then removed if it is still there."""
+    with _space_is_asked_for(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary, handle = _make_held(path, folder)
+        try:
+            yield temporary
+        finally:
+            _remove(temporary)
+            os.close(handle)
+
+
+def _remove(path: Path) -> None:
+    shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def _make_held(path: Path, folder: bool) -> tuple[Path, int]:
     """A new temporary path and the handle that holds it.
 
     Between making and holding it, a `clean` elsewhere may have taken it for a dead one's: then once more.

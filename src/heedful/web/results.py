@@ -112,8 +112,7 @@ class Results:
         )
         with self._lock:
             self._frames[key] = frame
-            while len(self._frames) > KEPT:
-                self._frames.popitem(last=False)
+            _drop_oldest(self._frames, KEPT)
         return frame
 
     def histograms(
@@ -133,8 +132,7 @@ class Results:
                     self._counts[wanted[table]] = read.get(table, {})
         with self._lock:
             answer = {table: self._counts[key] for table, key in wanted.items()}
-            while len(self._counts) > KEPT_COUNTS:
-                self._counts.popitem(last=False)
+            _drop_oldest(self._counts, KEPT_COUNTS)
         return answer
 
     def _count(
@@ -230,3 +228,8 @@ def plain_path(path: Path) -> str:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+def _drop_oldest(kept: OrderedDict[Any, Any], most: int) -> None:
+    while len(kept) > most:
+        kept.popitem(last=False)

@@ -119,14 +119,8 @@ def _verdicts(site: Site, a: Entry, b: Entry) -> list[dict[str, Any]]:
 
 
 def _about(entry: Entry) -> dict[str, Any]:
-    return {
-        "run": entry.name,
-        "dataset": entry.dataset,
-        "encoder": entry.encoder,
-        "attention": entry.attention,
-        "seed": entry.seed,
-        "performance": entry.performance,
-    }
+    told = ("dataset", "encoder", "attention", "seed", "performance")
+    return {"run": entry.name, **{name: getattr(entry, name) for name in told}}
 
 
 def _of_run(site: Site, entry: Entry, key: str, measure: MeasureOf) -> dict[str, Any] | None:
