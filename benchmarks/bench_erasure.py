@@ -108,6 +108,11 @@ def training() -> None:
     )
 
 
+def main() -> None:
+    """Called by run.py."""
+    for measure in (curves, training):
+        measure()
+
+
 if __name__ == "__main__":
-    curves()
-    training()
+    main()
