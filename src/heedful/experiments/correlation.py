@@ -251,7 +251,7 @@ CORRELATION = Experiment(
         _measure("tau_g", "τ of attention and gradient × input", "τ gradient", "attention/gradient_x_input"),
         _measure("tau_loo", "τ of attention and leave-one-out", "τ leave-one-out", "attention/omission"),
         _measure(
-            "tau_ceiling",
+            "tau_reference",
             "τ of gradient × input and leave-one-out",
             "τ of the two",
             "gradient_x_input/omission",
