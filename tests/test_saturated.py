@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import zoo
+from heedful.config import EncoderName
 from heedful.experiments import find
 from heedful.experiments.experiment import to_table
 from heedful.explainers.occlusion import omission
@@ -62,7 +63,7 @@ def test_elsewhere_a_change_is_the_difference(link: Link) -> None:
     assert torch.isfinite(link.change(torch.full_like(a, 800.0), torch.full_like(b, -800.0))).all()
 
 
-def _sure(encoder: zoo.EncoderName, task: zoo.TaskName) -> AttentiveClassifier:
+def _sure(encoder: EncoderName, task: zoo.TaskName) -> AttentiveClassifier:
     """A float32 network whose logits are so far apart that most probabilities are 1 in float32."""
     model = zoo.network(encoder, task=task, seed=3).float()
     with torch.no_grad():
@@ -74,7 +75,7 @@ def _sure(encoder: zoo.EncoderName, task: zoo.TaskName) -> AttentiveClassifier:
 @pytest.mark.parametrize("task", ["binary", "several"])
 @pytest.mark.parametrize("encoder", ["bilstm", "cnn", "average"])
 def test_ranks_of_leave_one_out_are_those_of_a_float64_network(
-    encoder: zoo.EncoderName, task: zoo.TaskName
+    encoder: EncoderName, task: zoo.TaskName
 ) -> None:
     """tau equals that of the network in float64, its changed texts read one by one.
 

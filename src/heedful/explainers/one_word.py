@@ -112,11 +112,15 @@ def _same_text(model: AttentiveClassifier, tokens: Tokens, changed: Tensor) -> T
     """
     if isinstance(model.encoder, Average):
         ids = tokens.ids.masked_fill(~tokens.mask, -1)
-        ordered, places = ids.sort(dim=1, stable=True)  # (batch, length): equal words side by side, the first one first
+        ordered, places = ids.sort(
+            dim=1, stable=True
+        )  # (batch, length): equal words side by side, the first one first
         begins = torch.ones_like(tokens.mask)
         begins[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
         place = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
-        start = place.masked_fill(~begins, 0).cummax(1).values  # where its row of equals begins, in that order
+        start = (
+            place.masked_fill(~begins, 0).cummax(1).values
+        )  # where its row of equals begins, in that order
         first = torch.zeros_like(ids).scatter(1, places, places.gather(1, start))
         first = torch.where(tokens.mask, first, place)
         return changed.gather(1, first.unsqueeze(-1).expand_as(changed))
