@@ -162,6 +162,7 @@ def evidence_tables_of(
         "effect": np.clip(rng.normal(effect, 0.05, n), 0, 1),
         "effect_random": np.clip(rng.normal(0.05, 0.02, n), 0, 1),
         "correct": (rng.random(n) < 0.95) * 1.0,
+        "ranked_words": sizes,
         "evidence_words": np.full(n, 2),
         "chance": 2 / sizes,
     }
@@ -179,7 +180,9 @@ def evidence_tables_of(
     table = pa.concat_tables(rows)
     return {
         "planted": table,
-        "rationales": table.drop_columns(["effect", "effect_random", "correct"]),
+        **dict.fromkeys(
+            ("pointing", "rationales"), table.drop_columns(["effect", "effect_random", "correct"])
+        ),
     }
 
 

@@ -28,9 +28,17 @@ FAST: dict[str, list[dict[str, Any]]] = {
     "flips": [{}],
     "importance_sets": [{}, {"rankings": ["attention", "omission", "random"], "draws": 2}],
     "planted": [{"methods": ["attention", "gradient_x_input", "omission"]}],
+    "pointing": [{"methods": ["attention", "omission"], "sentences": 4}],
     "rationales": [{}, {"methods": ["omission"], "absolute": True}],
 }
-CASES = [(name, options, task) for name in EXPERIMENTS for options in FAST[name] for task in zoo.TASK_NAMES]
+WITHOUT_QUERY: tuple[zoo.TaskName, ...] = ("binary", "several")
+TASKS: dict[str, tuple[zoo.TaskName, ...]] = {"pointing": WITHOUT_QUERY}  # refused with a query
+CASES = [
+    (name, options, task)
+    for name in EXPERIMENTS
+    for options in FAST[name]
+    for task in TASKS.get(name, zoo.TASK_NAMES)
+]
 each_case = pytest.mark.parametrize(("name", "options", "task"), CASES)
 
 
@@ -135,6 +143,7 @@ def test_a_float32_model_gives_nearly_the_same_rows(name: str) -> None:
         "flips": "delta_js",
         "importance_sets": "smallest_high",
         "planted": "effect",
+        "pointing": "auc",
         "rationales": "precision",
     }[name]
     one, other = (table[value].fill_null(-1.0).to_numpy() for table in tables)  # undefined in both or in none

@@ -104,6 +104,7 @@ EXPERIMENTS: Registry[Experiment] = Registry(
         "importance_sets": "heedful.experiments.importance_sets:IMPORTANCE_SETS",
         "heads": "heedful.experiments.heads:HEADS",
         "planted": "heedful.experiments.planted:PLANTED",
+        "pointing": "heedful.experiments.pointing:POINTING",
         "rationales": "heedful.experiments.rationales:RATIONALES",
     },
 )

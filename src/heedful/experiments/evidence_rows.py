@@ -116,8 +116,9 @@ def found_by_method(
     absolute: bool,
     rngs: list[Generator],
 ) -> Iterator[Chunk]:
-    """A chunk for each method and control: `method`, `evidence_words`, `chance` (the share of the words that are
-    evidence, which is what hit and precision of a random order are on average), and the MEASURES.
+    """A chunk for each method and control: `method`, `ranked_words`, `evidence_words` of them, `chance` (the
+    share of the words that are evidence, which is what hit and precision of a random order are on average), and the
+    MEASURES.
 
     The random order also decides between words of equal score, where a choice has to be made (`iou_f1`).
     """
@@ -129,8 +130,12 @@ def found_by_method(
         UNIFORM: real.astype(np.float64),
         FIRST_WORDS: -places.astype(np.float64),
     }
-    m = (evidence & real).sum(1)
-    about: Chunk = {"evidence_words": m, "chance": np.where(m > 0, m / np.maximum(real.sum(1), 1), np.nan)}
+    n, m = real.sum(1), (evidence & real).sum(1)
+    about: Chunk = {
+        "ranked_words": n,
+        "evidence_words": m,
+        "chance": np.where(m > 0, m / np.maximum(n, 1), np.nan),
+    }
     for name, method in methods.items():
         scores = by_word(method(batch, output), batch.passage).astype(np.float64)
         found = measure_scores(np.abs(scores) if absolute else scores, real, evidence, ties)

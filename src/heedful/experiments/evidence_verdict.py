@@ -84,10 +84,11 @@ def verdict_of(
         answer, clause = claim.wordings[grade]
         if beaten:
             answer, clause = "No better than chance", "finds them no better than a random order"
-        p = f"p = {chance_p(own, claim.measure):.2g}"
+        p = chance_p(own, claim.measure)
+        p_ = f"p = {p:.2g}" if not p < 1e-4 else "p < 0.0001"
         sentence = (
-            f"{claim.told.format(value=percent(mean), chance=f'{chance.mean():.0%}', p=p)} That is {percent(found)} of "
-            f"the way from chance to all, in {value.size:,} texts.{_others(table, claim.measure)}"
+            f"{claim.told.format(value=percent(mean), chance=f'{chance.mean():.0%}', p=p_)} That is {percent(found)} "
+            f"of the way from chance to all, in {value.size:,} texts.{_others(table, claim.measure)}"
             f"{border(found, *claim.bars)}"
         )
         low_, high_ = np.fmin(found.low, found.value), np.fmax(found.high, found.value)
