@@ -61,10 +61,10 @@ def scorers(model: Network, config: EvidenceConfig, states: States) -> dict[str,
     names = [name for name in explainers_of(config) if name not in CONTROLS]
     if config.methods is None:
         names = [name for name in names if EXPLAINERS.find(name).needs <= model.can]
-    return {name: _scorer(model, name, states) for name in names}
+    return {name: method_scorer(model, name, states) for name in names}
 
 
-def _scorer(model: Network, name: str, states: States) -> Scorer:
+def method_scorer(model: Network, name: str, states: States) -> Scorer:
     explainer = EXPLAINERS.find(name).with_state(states.get(name))
     explainer.check(model.can)
     options = {"parts": "passage"} if "parts" in explainer.options else {}
@@ -82,7 +82,7 @@ def common_columns(model: Network, examples: Ints, batch: Batch, output: Output)
     real = words_of(batch)
     peak = np.full(len(batch), np.nan)
     if EXPLAINERS.find(ATTENTION).needs <= model.can:
-        weights = by_word(_scorer(model, ATTENTION, {})(batch, output), batch.passage)
+        weights = by_word(method_scorer(model, ATTENTION, {})(batch, output), batch.passage)
         peak = np.where(real.any(1), weights.max(1, initial=0.0).astype(np.float64), np.nan)
     return {
         "example": np.asarray(examples, dtype=np.int64),
