@@ -9,11 +9,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from heedful.errors import Mistake
 from heedful.records import Split, TaskType, TokenizerName
-from heedful.registry import ATTENTIONS, ENCODERS, OBJECTIVES
+from heedful.registry import ATTENTIONS, CORPUS_EDITS, ENCODERS, OBJECTIVES
 
 EncoderName = Annotated[str, AfterValidator(ENCODERS.check)]
 AttentionName = Annotated[str, AfterValidator(ATTENTIONS.check)]
 ObjectiveName = Annotated[str, AfterValidator(OBJECTIVES.check)]
+EditName = Annotated[str, AfterValidator(CORPUS_EDITS.check)]
 CROSS_ENTROPY = "cross_entropy"  # what a model is trained to do where nothing else is said
 
 
@@ -34,6 +35,13 @@ class Config(BaseModel):
                 known = ", ".join(cls.model_fields)
                 raise Mistake(f"{where}: there is no setting {key!r}. Known: {known}.") from None
             raise Mistake(f"{where}: {key}: {first['msg']} (given: {first['input']!r}).") from None
+
+
+class EditConfig(Config):
+    """What is done to the texts of a corpus before a model reads them: an edit by name, and its own settings."""
+
+    name: EditName
+    options: dict[str, Any] = Field(default_factory=dict)
 
 
 class DataOptions(Config):
@@ -61,6 +69,7 @@ class DataOptions(Config):
     dev_rows: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)
     test_rows: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)
     subset_seed: int = Field(default=0, ge=0, exclude_if=lambda value: value == 0)
+    edit: EditConfig | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class ModelConfig(Config):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from heedful.errors import Mistake, one_of
 
 if TYPE_CHECKING:
+    from heedful.data.edits import CorpusEdit
     from heedful.engine.model_sources import ModelFamily
     from heedful.experiments.experiment import Experiment
     from heedful.explainers.explainer import Explainer
@@ -103,6 +104,9 @@ EXPERIMENTS: Registry[Experiment] = Registry(
         "flips": "heedful.experiments.flips:FLIPS",
         "importance_sets": "heedful.experiments.importance_sets:IMPORTANCE_SETS",
         "heads": "heedful.experiments.heads:HEADS",
+        "planted": "heedful.experiments.planted:PLANTED",
+        "pointing": "heedful.experiments.pointing:POINTING",
+        "rationales": "heedful.experiments.rationales:RATIONALES",
     },
 )
 
@@ -163,6 +167,13 @@ OBJECTIVES: Registry[Objective] = Registry(
     "objective", "heedful.objectives", {"cross_entropy": "heedful.models.objectives:CROSS_ENTROPY"}
 )
 
+# What can be done to the texts of a corpus before a model reads them: see data/edits.py.
+CORPUS_EDITS: Registry[CorpusEdit] = Registry(
+    "edit of a corpus",
+    "heedful.corpus_edits",
+    {"plant": "heedful.data.plant:PLANT", "remove": "heedful.data.remove:REMOVE"},
+)
+
 # Where a model can come from: an object with `claims(what)` and `source(what)`, see engine/model_sources.py. The first
 # that claims a folder or an id reads it.
 MODEL_FAMILIES: Registry[ModelFamily] = Registry(
@@ -180,6 +191,7 @@ REGISTRIES: tuple[Registry[Any], ...] = (
     ENCODERS,
     ATTENTIONS,
     OBJECTIVES,
+    CORPUS_EDITS,
     MODEL_FAMILIES,
 )
 
