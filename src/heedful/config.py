@@ -93,6 +93,10 @@ class ModelConfig(Config):
     dropout_words: float = Field(default=0.0, ge=0, lt=1, exclude_if=lambda value: value == 0)
     dropout_sentences: float = Field(default=0.0, ge=0, lt=1, exclude_if=lambda value: value == 0)
     dropout_output: float = Field(default=0.0, ge=0, lt=1, exclude_if=lambda value: value == 0)
+    # How a CNN makes one vector of a query's states, and whether passage and query have embeddings of their own: in the
+    # code of Jain & Wallace the largest of each feature, and yes.
+    query_pooling: Literal["mean", "max"] = Field(default="mean", exclude_if=lambda value: value == "mean")
+    separate_embeddings: bool = Field(default=False, exclude_if=lambda value: not value)
 
 
 class TrainingConfig(Config):
@@ -120,6 +124,11 @@ class TrainingConfig(Config):
     clip: float | None = Field(  # the largest norm of a step's mean gradient
         default=None, gt=0, exclude_if=lambda value: value is None
     )
+    # The gradient of the batch's summed loss, or of its mean: in the code of Jain & Wallace that of classification, and
+    # that of questions and inferences, where weight decay is on attention, too, and the first epoch is never kept.
+    reduction: Literal["sum", "mean"] = Field(default="sum", exclude_if=lambda value: value == "sum")
+    attention_decay: bool = Field(default=False, exclude_if=lambda value: not value)
+    keep_from: int = Field(default=1, ge=1, exclude_if=lambda value: value == 1)  # the first epoch to be kept
     halve_rate: bool = Field(  # the learning rate is halved after every epoch that was not the best
         default=False, exclude_if=lambda value: not value
     )

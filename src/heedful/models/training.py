@@ -55,7 +55,8 @@ class TrainingState:
 
     @property
     def best_score(self) -> float:
-        return max((epoch.score for epoch in self.history), default=-float("inf"))
+        """Of those that may be kept."""
+        return max((epoch.score for epoch in self.history if epoch.best), default=-float("inf"))
 
 
 def fit(
@@ -99,7 +100,7 @@ def fit(
                 for part in parts(indices, lengths, most):
                     batch = train.batch(part)
                     loss = loss_of(model.learn(batch, attention), batch)
-                    loss.backward()  # type: ignore[no-untyped-call]
+                    (loss / len(indices) if config.reduction == "mean" else loss).backward()  # type: ignore[no-untyped-call]
                     summed += loss.item()
                 take_step(optimiser, config, rate, step, config.epochs * len(steps), len(indices))
                 total += summed
@@ -107,7 +108,7 @@ def fit(
         module.eval()
         assert dev.labels is not None
         scores = performance(dev.labels, predict(model, dev))
-        better = scores[metric] > state.best_score
+        better = scores[metric] > state.best_score and number >= config.keep_from
         epoch = Epoch(number, total / len(train), scores, scores[metric], better, time.perf_counter() - began)
         weights = copy(module.state_dict())
         state = TrainingState(
@@ -149,9 +150,9 @@ def take_step(
         due = min((step + 1) / (config.warm_up * steps + 1), (steps - step) / steps)
     for group in optimiser.param_groups:
         group["lr"] = rate * due
-    if config.clip is not None:  # of the mean over the examples: losses are sums
+    if config.clip is not None:  # of the mean over the examples
         learnt = [p for group in optimiser.param_groups for p in group["params"]]
-        torch.nn.utils.clip_grad_norm_(learnt, config.clip * examples)
+        torch.nn.utils.clip_grad_norm_(learnt, config.clip * (examples if config.reduction == "sum" else 1))
     optimiser.step()
 
 
@@ -189,7 +190,8 @@ def make_optimiser(model: Trainable, config: TrainingConfig) -> torch.optim.Opti
     model.embedding.weight.requires_grad_(config.train_embeddings)
     names = {name: p for name, p in model.module.named_parameters() if p.requires_grad}
     adamw = config.optimiser == "adamw"
-    without = {name for name, p in names.items() if (p.dim() < 2 if adamw else _is_attention(name))}
+    decayed = config.attention_decay
+    without = {n for n, p in names.items() if (p.dim() < 2 if adamw else not decayed and _is_attention(n))}
     groups = [
         {
             "params": [p for name, p in names.items() if name not in without],
