@@ -88,6 +88,11 @@ class ModelConfig(Config):
         default=None, ge=1, exclude_if=lambda value: value is None
     )
     hierarchical: bool = Field(default=False, exclude_if=lambda value: not value)  # words, sentences, text
+    # Share of the numbers that is left out while training (Serrano & Smith 2019): of the embeddings, of the vectors of
+    # the sentences before they are encoded, of the vector that the output is read from.
+    dropout_words: float = Field(default=0.0, ge=0, lt=1, exclude_if=lambda value: value == 0)
+    dropout_sentences: float = Field(default=0.0, ge=0, lt=1, exclude_if=lambda value: value == 0)
+    dropout_output: float = Field(default=0.0, ge=0, lt=1, exclude_if=lambda value: value == 0)
 
 
 class TrainingConfig(Config):
@@ -114,6 +119,9 @@ class TrainingConfig(Config):
     )
     clip: float | None = Field(  # the largest norm of a step's mean gradient
         default=None, gt=0, exclude_if=lambda value: value is None
+    )
+    halve_rate: bool = Field(  # the learning rate is halved after every epoch that was not the best
+        default=False, exclude_if=lambda value: not value
     )
 
 

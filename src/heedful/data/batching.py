@@ -101,6 +101,10 @@ class TextEncoder(Protocol):
         """Which words are more to it than the unknown word."""
         ...
 
+    def names(self, ids: Sequence[int]) -> list[str]:
+        """What tokens are called, special ones too: `[CLS]`, `<s>`."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Encoded:
