@@ -186,6 +186,34 @@ def evidence_tables_of(
     }
 
 
+def table_of_retrain(n: int = 60, seed: int = 0, lost: float = 0.05) -> pa.Table:
+    """Of `n` texts, half and most of the words removed: without attended words this much accuracy is lost."""
+    rng = np.random.default_rng(seed)
+    base = {
+        "example": np.arange(n),
+        "predicted": rng.integers(0, 2, n),
+        "max_attention": rng.random(n),
+        "n_words": rng.integers(4, 20, n),
+    }
+    right = np.arange(n) < 0.8 * n  # the same texts by any method, but for those that are lost
+    tables = []
+    for method, less in {"none": 0.0, "attention": lost, "omission": 2 * lost, "random": 0.0}.items():
+        for fraction in (0.0,) if method == "none" else (0.5, 0.9):
+            correct = right & (np.arange(n) >= less * n)
+            tables.append(
+                pa.table(
+                    base
+                    | {"removal": [f"{method} {fraction:g}"] * n, "method": [method] * n}
+                    | {
+                        "fraction": np.full(n, fraction),
+                        "correct": correct * 1.0,
+                        "probability": rng.random(n),
+                    }
+                )
+            )
+    return pa.concat_tables(tables)
+
+
 def explained_of(place: int, example: Example, labels: Sequence[str], seed: int = 0) -> Explained:
     rng, n = np.random.default_rng([seed, place]), len(example.passage)
 

@@ -29,6 +29,10 @@ FAST: dict[str, list[dict[str, Any]]] = {
     "importance_sets": [{}, {"rankings": ["attention", "omission", "random"], "draws": 2}],
     "planted": [{"methods": ["attention", "gradient_x_input", "omission"]}],
     "pointing": [{"methods": ["attention", "omission"], "sentences": 4}],
+    "retrain": [
+        {"fractions": [0.5, 0.9]},
+        {"methods": ["omission"], "fractions": [0.5, 0.7], "recursive": True},
+    ],
     "rationales": [{}, {"methods": ["omission"], "absolute": True}],
 }
 WITHOUT_QUERY: tuple[zoo.TaskName, ...] = ("binary", "several")
@@ -144,6 +148,7 @@ def test_a_float32_model_gives_nearly_the_same_rows(name: str) -> None:
         "importance_sets": "smallest_high",
         "planted": "effect",
         "pointing": "auc",
+        "retrain": "probability",
         "rationales": "precision",
     }[name]
     one, other = (table[value].fill_null(-1.0).to_numpy() for table in tables)  # undefined in both or in none

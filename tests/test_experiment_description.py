@@ -34,6 +34,7 @@ from material import (
     findings_of,
     illustrated,
     table_of_heads,
+    table_of_retrain,
     tables_of,
     trial_of,
 )
@@ -44,7 +45,13 @@ SETTING = ("sst", "bilstm", "additive")
 
 @pytest.fixture(scope="module")
 def tables() -> dict[str, pa.Table]:
-    return tables_of(80) | erased_tables_of(80) | {"heads": table_of_heads(80)} | evidence_tables_of(80)
+    return (
+        tables_of(80)
+        | erased_tables_of(80)
+        | {"heads": table_of_heads(80)}
+        | evidence_tables_of(80)
+        | {"retrain": table_of_retrain(80)}
+    )
 
 
 @pytest.mark.parametrize("name", BUILT_IN)

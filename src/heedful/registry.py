@@ -106,6 +106,7 @@ EXPERIMENTS: Registry[Experiment] = Registry(
         "heads": "heedful.experiments.heads:HEADS",
         "planted": "heedful.experiments.planted:PLANTED",
         "pointing": "heedful.experiments.pointing:POINTING",
+        "retrain": "heedful.experiments.retrain:RETRAIN",
         "rationales": "heedful.experiments.rationales:RATIONALES",
     },
 )

@@ -170,6 +170,7 @@ def run_info(task: Task, corpus: Corpus, begun: Beginning, device: torch.device)
             "words": words,
             "skipped": list(corpus.skipped),
         },
+        **({} if task.edited is None else {"edited": list(task.edited)}),
         "versions": library_versions(config.start is not None),
         "device": str(device),
     }
