@@ -160,7 +160,13 @@ ATTENTIONS: Registry[Any] = Registry(
 
 # What training makes small: an object with a `config` and `loss(...)`, see models/objectives.py.
 OBJECTIVES: Registry[Objective] = Registry(
-    "objective", "heedful.objectives", {"cross_entropy": "heedful.models.objectives:CROSS_ENTROPY"}
+    "objective",
+    "heedful.objectives",
+    {
+        "cross_entropy": "heedful.models.objectives:CROSS_ENTROPY",
+        "imitation": "heedful.models.objective_imitation:IMITATION",
+        "imposed": "heedful.models.objective_imposed:IMPOSED",
+    },
 )
 
 # Where a model can come from: an object with `claims(what)` and `source(what)`, see engine/model_sources.py. The first

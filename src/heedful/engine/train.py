@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from heedful.config import ModelConfig, RunConfig
+from heedful.config import ModelConfig, RunConfig, TrainingConfig
 from heedful.data import locate, word2vec
 from heedful.data.batching import CPU, Encoded, encode
 from heedful.data.describe import describe_reading
@@ -118,7 +118,7 @@ def fit_all(
             steps = fit(network, train_set, dev_set, config, task.config.seed, state, bar.step, bases)
             for after in steps:
                 state = after
-                bar.note(describe(state.history[-1], config.epochs))
+                bar.note(describe(state.history[-1], config))
                 if time.monotonic() - saved > workspace.checkpoint_every and not finished(state, config):
                     save(state, n_threads)
                     saved = time.monotonic()
@@ -151,7 +151,7 @@ def start(
         missing, folders = config.training.missing_vectors, locate.data_dirs(data_dirs)
         counts = Counter(chain.from_iterable(text.forms for text in words))
         vectors = load_vectors(config.vectors, vocabulary, folders, missing=missing, rng=rng, counts=counts)
-        model_config = model_config.model_copy(update={"embedding_dim": vectors.matrix.shape[1]})
+        model_config = model_config.with_vectors(vectors.matrix.shape[1])
     has_query = corpus.task != "classification"
     network = build(model_config, len(vocabulary), len(corpus.labels), has_query, config.seed)
     if vectors is None:
@@ -196,7 +196,7 @@ def run_info(
     return {
         "key": task.key,
         "config": config.model_dump(mode="json"),
-        "model": {"description": describe_model(config.model)},
+        "model": {"description": describe_model(config.model), **_imposed(config.model)},
         "task": corpus.task,
         "labels": list(corpus.labels),
         "tokenizer": corpus.tokenizer,
@@ -219,8 +219,15 @@ def describe_model(config: ModelConfig) -> str:
     encoder = (
         getattr(ENCODERS.find(config.encoder), "title", "") or f"a model with the encoder {config.encoder!r}"
     )
+    if config.imposed is not None:
+        return f"{encoder} on which the attention of {describe_model(config.imposed)} is imposed"
     levels = " over words and sentences" if config.hierarchical else ""
     return f"{encoder} with {config.attention} attention{levels}"
+
+
+def _imposed(config: ModelConfig) -> dict[str, str]:
+    """What kind of attention a run has, where it is not the one that its settings name."""
+    return {} if config.imposed is None else {"attention": config.attention_name}
 
 
 def library_versions() -> dict[str, str]:
@@ -259,9 +266,10 @@ def test_scores(network: AttentiveClassifier, corpus: Corpus, text: WordEncoder)
     return {"split": split, "examples": len(encoded), **defined}
 
 
-def describe(epoch: Epoch, epochs: int) -> str:
+def describe(epoch: Epoch, config: TrainingConfig) -> str:
     mark = " (best)" if epoch.best else ""
-    return f"epoch {epoch.epoch}/{epochs} loss {epoch.loss:.4f} dev {epoch.score:.4f}{mark}"
+    score = "" if config.metric == "loss" else f" dev {epoch.score:.4f}"
+    return f"epoch {epoch.epoch}/{config.epochs} loss {epoch.loss:.4f}{score}{mark}"
 
 
 def load(run: Run, device: torch.device = CPU) -> Model:
@@ -274,7 +282,7 @@ def load_network(run: Run, device: torch.device = CPU) -> Model:
     info, config = run.info, run.config
     vocabulary = Vocabulary(run.words)
     labels = tuple(info["labels"])
-    sizes = config.model.model_copy(update={"embedding_dim": info["embedding_dim"]})
+    sizes = config.model.with_vectors(info["embedding_dim"])
     network = build(sizes, len(vocabulary), len(labels), info["task"] != "classification")
     network.load_state_dict({name: torch.from_numpy(array) for name, array in run.weights().items()})
     network.to(device).eval()

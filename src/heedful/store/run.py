@@ -50,7 +50,8 @@ CHECKPOINT = "checkpoint.safetensors"
 
 def run_name(config: RunConfig, key: str) -> str:
     """Readable first, then the key of everything that decides the result."""
-    return f"{_stem(config.dataset)}-{config.model.encoder}-{config.model.attention}-s{config.seed}-{key[:8]}"
+    model = config.model
+    return f"{_stem(config.dataset)}-{model.encoder}-{model.attention_name}-s{config.seed}-{key[:8]}"
 
 
 def trial_name(config: TrialConfig, key: str) -> str:
