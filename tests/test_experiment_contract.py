@@ -26,6 +26,10 @@ FAST: dict[str, list[dict[str, Any]]] = {
     "adversarial": [{}, {"method": "adam", "steps": 30}, {"compare": True, "refine": True, "steps": 30}],
     "erasure": [{}, {"drawn": "not_first"}],
     "flips": [{}],
+    "uniform": [{}],
+    "seeds": [{}],
+    "frozen": [{}],
+    "imitation": [{}],
     "importance_sets": [{}, {"rankings": ["attention", "omission", "random"], "draws": 2}],
 }
 CASES = [(name, options, task) for name in EXPERIMENTS for options in FAST[name] for task in zoo.TASK_NAMES]
@@ -132,6 +136,10 @@ def test_a_float32_model_gives_nearly_the_same_rows(name: str) -> None:
         "erasure": "delta_js",
         "flips": "delta_js",
         "importance_sets": "smallest_high",
+        "uniform": "tvd",
+        "seeds": "jsd",
+        "frozen": "tvd",
+        "imitation": "jsd",
     }[name]
     one, other = (table[value].fill_null(-1.0).to_numpy() for table in tables)  # undefined in both or in none
     assert one == pytest.approx(other, abs=1e-3)

@@ -102,6 +102,10 @@ EXPERIMENTS: Registry[Experiment] = Registry(
         "erasure": "heedful.experiments.erasure:ERASURE",
         "flips": "heedful.experiments.flips:FLIPS",
         "importance_sets": "heedful.experiments.importance_sets:IMPORTANCE_SETS",
+        "uniform": "heedful.experiments.uniform:UNIFORM",
+        "seeds": "heedful.experiments.seeds:SEEDS",
+        "frozen": "heedful.experiments.frozen:FROZEN",
+        "imitation": "heedful.experiments.imitation:IMITATION",
         "heads": "heedful.experiments.heads:HEADS",
     },
 )

@@ -191,8 +191,7 @@ def _train(tasks: dict[str, Task], config: RunConfig, known: _Known) -> Task:
             "train", key, run_name(config, key), config, source.fingerprint,
             needs=tuple(needs), size=source.size, inputs=tuple(inputs),
         )  # fmt: skip
-    tasks[task.key] = task
-    return task
+    return tasks.setdefault(task.key, task)  # the one that is known may be in a folder of another name
 
 
 def _add(tasks: dict[str, Task], run: Task, asked: Sequence[tuple[Ask, list[str]]], known: _Known) -> None:

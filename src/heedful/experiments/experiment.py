@@ -81,6 +81,8 @@ class Experiment:
     explainers: Callable[[Any], Iterable[str]] = (
         no_explainers  # that it uses, by name, given its configuration
     )
+    # A warning that its outcome puts on every other conclusion about the same data; empty where there is none.
+    warn: Callable[[Trial], str] = lambda trial: ""
     # Other runs that it compares with, by its own names for them, given its configuration and what it asks about (a run
     # or a model on other data). They are trained first, once for all that need them.
     runs: Callable[[Any, RunConfig | TrialConfig], Mapping[str, RunConfig]] = no_runs
