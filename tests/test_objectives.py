@@ -62,8 +62,8 @@ class Imitation:
         def loss(output: AttentiveOutput, batch: Batch) -> Tensor:
             with torch.no_grad():
                 theirs = base(batch)
-            said = F.mse_loss(output.probabilities, theirs.probabilities, reduction="sum")
-            looked = (output.alpha * theirs.alpha).sum()
+            said: Tensor = F.mse_loss(output.probabilities, theirs.probabilities, reduction="sum")
+            looked: Tensor = (output.alpha * theirs.alpha).sum()
             return said + options.away * looked
 
         return loss

@@ -212,7 +212,7 @@ def test_the_uniform_model_has_nothing_to_learn_in_its_attention() -> None:
 
 
 def test_a_model_is_described_in_words() -> None:
-    from heedful.engine.train import describe_model
+    from heedful.engine.begin import describe_model
 
     assert describe_model(ModelConfig()) == "a bidirectional LSTM with additive attention"
     assert describe_model(ModelConfig(encoder="cnn", attention="dot")).startswith(

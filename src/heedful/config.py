@@ -113,17 +113,28 @@ class TrainingConfig(Config):
     # What is made small, by name, and that objective's own settings: written only where they are not the defaults.
     objective: ObjectiveName = Field(default=CROSS_ENTROPY, exclude_if=lambda value: value == CROSS_ENTROPY)
     objective_options: dict[str, Any] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    # adam: with amsgrad. adamw: no decay on biases and norms.
+    optimiser: Literal["adam", "adamw"] = Field(default="adam", exclude_if=lambda value: value == "adam")
+    warm_up: float | None = (
+        Field(  # share of the steps in which the rate rises; then it falls to 0. None: neither
+            default=None, ge=0, le=1, exclude_if=lambda value: value is None
+        )
+    )
+    clip: float | None = Field(  # the largest norm of a step's mean gradient
+        default=None, gt=0, exclude_if=lambda value: value is None
+    )
 
 
-class RunConfig(Config):
-    """One training run. `dataset` is a corpus by name, one's own file, or hf:ID."""
-
-    dataset: str
-    data: DataOptions = DataOptions()
-    model: ModelConfig = ModelConfig()
-    training: TrainingConfig = TrainingConfig()
-    vectors: str | None = None
-    seed: int = Field(default=0, ge=0)
+# What is usual when a pretrained transformer is fine-tuned (Devlin et al. 2019, appendix A.3).
+FINE_TUNING = TrainingConfig(
+    epochs=3,
+    learning_rate=2e-5,
+    weight_decay=0.01,
+    class_weights=False,
+    optimiser="adamw",
+    warm_up=0.1,
+    clip=1.0,
+)
 
 
 class SourceConfig(Config):
@@ -132,6 +143,21 @@ class SourceConfig(Config):
     place: str  # a folder beside this one, a path, or an id: what `find_source` reads
     name: str
     fingerprint: str  # of what decides its answers: weights, configuration, tokenizer
+
+
+class RunConfig(Config):
+    """One training run. `dataset` is a corpus by name, one's own file, or hf:ID."""
+
+    dataset: str
+    data: DataOptions = DataOptions()
+    model: ModelConfig = (
+        ModelConfig()
+    )  # of one of our own; means nothing where training begins with a checkpoint
+    training: TrainingConfig = TrainingConfig()
+    vectors: str | None = None
+    seed: int = Field(default=0, ge=0)
+    # The checkpoint that training begins with, which stays as it is; None: fresh weights of `model`.
+    start: SourceConfig | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class TrialConfig(Config):

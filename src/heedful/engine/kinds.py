@@ -78,7 +78,9 @@ class Train(Kind):
     def do(self, task: Task, executor: Executor, progress: Progress) -> None:
         from heedful.engine.train import train
 
-        train(task, executor.corpus(task), executor.bases(task), executor.workspace, progress)
+        start = run_config(task).start
+        source = None if start is None else executor.source(start)
+        train(task, executor.corpus(task), executor.bases(task), executor.workspace, progress, source)
 
     def cost(self, task: Task, here: Sizes, throughput: Throughput) -> tuple[float, float]:
         config = run_config(task)

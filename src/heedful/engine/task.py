@@ -99,6 +99,8 @@ def train_key(
     values["dataset"] = Path(config.dataset).name
     values["vectors"] = vectors
     values["data"] = _data_values(config.data)
+    if config.start is not None:
+        values["start"] = config.start.fingerprint
     if objective is None:
         return key_of("train", TRAINING_VERSION, values, source)
     version, bases = objective

@@ -35,6 +35,11 @@ class AttentiveOutput(Output):
     x_query: Tensor | None = None  # (batch, query length, dim)
     query: Tensor | None = None  # (batch, hidden)
 
+    @property
+    def attentions(self) -> Tensor:
+        """One layer, one head, one place that attends: (batch, 1, 1, 1, length)."""
+        return self.alpha[:, None, None, None]
+
     def rows(self, which: Tensor, length: int) -> AttentiveOutput:
         """Some of the texts, their passages cut to a length that holds them."""
         x, h, alpha = (part[which, :length] for part in (self.x, self.h, self.alpha))
@@ -173,7 +178,16 @@ class AttentiveClassifier(nn.Module):
         return AttentiveOutput(logits, self.link, x, h, alpha, x_query, query)
 
     def attentions(self, batch: Batch) -> Tensor:
-        return self(batch).alpha[:, None, None, None]
+        return self(batch).attentions
+
+    @property
+    def module(self) -> AttentiveClassifier:
+        """What holds the weights: itself."""
+        return self
+
+    def learn(self, batch: Batch, attention: bool = False) -> AttentiveOutput:
+        """There is no dropout, and attention is always told."""
+        return self(batch)
 
     def __call__(self, batch: Batch, **given: Any) -> AttentiveOutput:
         """See `forward`."""

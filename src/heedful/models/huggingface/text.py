@@ -107,6 +107,15 @@ class PieceEncoder:
         lengths = np.array([len(each) for each in ids], dtype=np.int64)
         return Texts(flat, lengths, np.cumsum(lengths) - lengths, words_of >= 0, words_of, self.reserved)
 
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """Every piece, in the order of the ids."""
+        return tuple(sorted(self._tokenizer.get_vocab(), key=self._tokenizer.get_vocab().get))
+
+    def save(self, folder: str) -> None:
+        """The tokenizer's files."""
+        self._tokenizer.save_pretrained(folder)
+
     def pieces(self, words: Words, part: Part) -> Words:
         ids, spans = self._pieces([words.text])[0]
         at = np.flatnonzero(word_of(words, spans) >= 0)
