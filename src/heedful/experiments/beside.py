@@ -15,7 +15,8 @@ from heedful.config import CROSS_ENTROPY, RunConfig, TrialConfig
 from heedful.errors import Mistake
 from heedful.experiments.summary import Line, column, plain, quantiles
 from heedful.measure.columns import Floats
-from heedful.measure.statistics import over_runs
+from heedful.measure.performance import f1_of_labels
+from heedful.measure.statistics import between_seeds, over_runs
 
 if TYPE_CHECKING:
     from heedful.experiments.observe import Observed
@@ -36,6 +37,10 @@ def trained_here(about: RunConfig | TrialConfig, experiment: str) -> RunConfig:
 def plainly_trained(about: RunConfig | TrialConfig, experiment: str) -> RunConfig:
     """A run whose own attention was trained for its task."""
     run = trained_here(about, experiment)
+    if run.start is not None:
+        raise Mistake(
+            f"{experiment} is about classifiers of our own, and this run began with {run.start.name}."
+        )
     if run.model.attention_name in ("uniform", "imposed") or run.training.objective != CROSS_ENTROPY:
         raise Mistake(
             f"{experiment} is about an attention that was trained for a task; that of this run is "
@@ -82,3 +87,16 @@ def crossed(table: pa.Table, name: str, by: str) -> Line:
     line = {"n": found.pop("texts"), **found}
     del line["contains"]
     return plain(line) | quantiles(values.ravel())
+
+
+def f1_by_run(table: pa.Table, predicted: str, by: str) -> Floats:
+    """F1 of a column of predicted labels against the column `truth`: (runs,)."""
+    pairs = zip(by_run(table, "truth", by), by_run(table, predicted, by), strict=True)
+    return np.array([f1_of_labels(truth, labels) for truth, labels in pairs])
+
+
+def over_seeds(values: Floats) -> Line:
+    """Mean and spread of one number of each seed, and the numbers themselves."""
+    found = between_seeds(values.tolist())
+    each = [None if np.isnan(value) else float(value) for value in values]
+    return plain({"mean": found.mean, "std": found.std}) | {"by_seed": each}

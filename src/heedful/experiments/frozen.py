@@ -1,11 +1,11 @@
 """Does attention carry over to a simpler model?
 
-Wiegreffe & Pinter 2019, section 3.3: a token-wise network, whose states know nothing of the words around them, is trained
-with its attention frozen to that of a guide, or with its own: `uniform`, `trained` (learned by itself), `base` (the asked
-run's), `adversary` (that of a model trained to say the same as the base and attend elsewhere, imitation.py). Where the
-base's weights help the simpler model more than its own and more than uniform ones, they say something about words that
-does not depend on the base's states; where the adversary's do not, it has only hidden in its states what it does.
-"""
+Wiegreffe & Pinter 2019, section 3.3: a token-wise network, whose states know nothing of the words around them, is
+trained with its attention frozen to that of a guide, or with its own: `uniform`, `trained` (learned by itself),
+`base` (the asked run's), `adversary` (that of a model trained to say the same as the base and attend elsewhere,
+imitation.py). Where the base's weights help the simpler model more than its own and more than uniform ones, they say
+something about words that does not depend on the base's states; where the adversary's do not, it has only hidden in
+its states what it does."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import pyarrow as pa
 from pydantic import Field
 
 from heedful.config import ModelConfig, RunConfig, TrialConfig
-from heedful.experiments.beside import by_run, plainly_trained, seeds_beside
+from heedful.experiments.beside import plainly_trained, seeds_beside
 from heedful.experiments.description import Measure, Statistic
-from heedful.experiments.experiment import Batches, Chunk, Experiment, Summary
+from heedful.experiments.experiment import Batches, Chunk, Experiment
 from heedful.experiments.frozen_description import (
     COLUMNS,
     GUIDES,
@@ -29,12 +28,9 @@ from heedful.experiments.frozen_description import (
     reasons,
     verdict,
 )
+from heedful.experiments.frozen_summary import summarise
 from heedful.experiments.imitation import ImitationTraining
 from heedful.experiments.other_runs import OtherRun, require_others
-from heedful.experiments.summary import Line, plain
-from heedful.measure.columns import rows_of
-from heedful.measure.performance import f1_of_labels
-from heedful.measure.statistics import between_seeds, over_runs, paired
 
 if TYPE_CHECKING:
     from heedful.models.network import Network
@@ -106,42 +102,6 @@ def run(
                 "right_base": (seen.predicted == labels).astype(np.float64),
                 "tvd": seen.distance(seen.y, theirs.y).numpy(),
             }
-
-
-def summarise(table: pa.Table) -> Summary:
-    """By guide: `accuracy` with an interval over seeds and texts, `f1` by seed, and the accuracy that it has more than the
-    model with its own attention (`gain`, with the p-value of a test that flips the signs of texts); `base`: the score of
-    the asked run itself; `overall`: of all guides together."""
-    guides = list(dict.fromkeys(table["guide"].to_pylist()))
-    rows = {guide: rows_of(table, "guide", guide) for guide in guides}
-    right = {guide: by_run(here, "right", "seed") for guide, here in rows.items()}
-    first = rows_of(rows[guides[0]], "seed", rows[guides[0]]["seed"][0].as_py())
-    truth, predicted = by_run(first, "truth", "seed")[0], first["predicted"].to_numpy()
-    return {
-        "by_guide": {guide: _line(rows[guide], right[guide], right.get("trained")) for guide in guides},
-        "base": {"accuracy": float((truth == predicted).mean()), "f1": f1_of_labels(truth, predicted)},
-        "overall": {"right": {"mean": float(np.mean([values.mean() for values in right.values()]))}},
-    }
-
-
-def _line(rows: pa.Table, right: np.ndarray, trained: np.ndarray | None) -> Line:
-    accuracy = over_runs(right)
-    f1 = [
-        f1_of_labels(y, p)
-        for y, p in zip(by_run(rows, "truth", "seed"), by_run(rows, "token_wise", "seed"), strict=True)
-    ]
-    spread = between_seeds(f1)
-    line: Line = {
-        "runs": accuracy.runs,
-        "n": accuracy.texts,
-        "accuracy": plain({"mean": accuracy.mean, "low": accuracy.low, "high": accuracy.high}),
-        "f1": plain({"mean": spread.mean, "std": spread.std}) | {"by_seed": f1},
-    }
-    if trained is not None:
-        more = over_runs(right - trained)
-        p = paired(right.mean(0), trained.mean(0), np.random.default_rng(0)).p
-        line["gain"] = plain({"mean": more.mean, "low": more.low, "high": more.high, "p": p})
-    return line
 
 
 FROZEN = Experiment(

@@ -9,6 +9,7 @@ import numpy as np
 from heedful.experiments.beside import by_run
 from heedful.experiments.comparison import SETTING, Comparison, Evidence, Table, number
 from heedful.experiments.description import Column, Reason, Trial, places_by
+from heedful.experiments.frozen_summary import summarise
 from heedful.experiments.uniform_description import p_value
 from heedful.experiments.verdict import Grade, Verdict, Wording, border, ends, grade_at, interval
 from heedful.figures.figure import Figure
@@ -24,8 +25,8 @@ GUIDES = {
 }
 LOSS, GAIN = -0.02, 0.0  # of accuracy, against an attention of its own
 RULE = (
-    "Accuracy of a token-wise model on which the model's attention is imposed, against one that learns its own: at least "
-    f"{GAIN:g} more: yes; from {LOSS} on: nearly; below: no."
+    "Accuracy of a token-wise model on which the model's attention is imposed, against one that learns its own: at "
+    f"least {GAIN:g} more: yes; from {LOSS} on: nearly; below: no."
 )
 WORDINGS: dict[Grade, Wording] = {
     "for": Wording("Yes", "carries over to a simpler model"),
@@ -43,9 +44,12 @@ COLUMNS = {
 
 def verdict(trial: Trial) -> Verdict:
     """What the model's attention gives to a token-wise one, more than its own."""
-    bars, guides = (LOSS, GAIN), trial.summary["by_guide"]
-    if not {"base", "trained"} <= set(guides):
-        sentence = "The comparison needs the guides base and trained, and they were not asked for."
+    bars, summary = (LOSS, GAIN), summarise(trial.table)
+    guides = summary["by_guide"]
+    if not {"base", "trained"} <= set(guides) or guides["base"]["gain"]["mean"] is None:
+        sentence = (
+            "The comparison needs texts with labels under the guides base and trained, and there are none."
+        )
         return Verdict(
             QUESTION, "unclear", "Not told", sentence, RULE, "was not tried on a simpler model", bars=bars
         )
@@ -56,9 +60,10 @@ def verdict(trial: Trial) -> Verdict:
     answer, clause = WORDINGS[grade]
     scores = ", ".join(f"{GUIDES[guide]} {line['accuracy']['mean']:.3f}" for guide, line in guides.items())
     sentence = (
-        f"Accuracy of a token-wise model, whose states know nothing of other words, with {scores} (means of {more.runs} "
-        f"seeds); the model itself has {trial.summary['base']['accuracy']:.3f}. Its attention gives the token-wise model "
-        f"{interval(found, 3)} more than the token-wise model's own, over {more.texts:,} texts.{border(found, *bars)}"
+        f"Accuracy of a token-wise model, whose states know nothing of other words, with {scores} (means of "
+        f"{more.runs} seeds); the model itself has {summary['base']['accuracy']:.3f}. Its attention gives the "
+        f"token-wise model {interval(found, 3)} more than its own, over {more.texts:,} "
+        f"texts.{border(found, *bars)}"
     )
     return Verdict(QUESTION, grade, answer, sentence, RULE, clause, *ends(found), bars=bars)
 
@@ -77,9 +82,9 @@ def figures(trial: Trial) -> list[Figure]:
         Figure(
             "frozen-accuracy",
             "A token-wise model under each attention",
-            "Accuracy of a model whose states know only their own word, under attention of four origins, with intervals over "
-            "texts and seeds. If the model's attention says which words matter, it helps the simpler model at least as "
-            "much as attention that the simpler model learns.",
+            "Accuracy of a model whose states know only their own word, under attention of four origins, with "
+            "intervals over texts and seeds. If the model's attention says which words matter, it helps the simpler "
+            "model at least as much as attention that the simpler model learns.",
             f"Accuracy of token-wise models: {told}.",
             intervals(lines, "accuracy", own),
         )
@@ -132,10 +137,10 @@ def compare(evidence: Evidence) -> Comparison:
                 )
             )
     header = (
-        *SETTING, "guide", "seeds", "F1 (std of seeds)", *evidence.sources, "accuracy", "more than its own attention", "p",
+        *SETTING, "guide", "seeds", "F1 (std of seeds)", *evidence.sources, "accuracy", "more than its own", "p",
     )  # fmt: skip
     note = (
-        "A token-wise network (each word's embedding, 128 tanh units) under attention of four origins (Wiegreffe & Pinter "
-        "2019, section 3.3). Intervals hold other texts and other seeds; p flips the signs of texts."
+        "A token-wise network (each word's embedding, 128 tanh units) under attention of four origins (Wiegreffe & "
+        "Pinter 2019, section 3.3). Intervals hold other texts and other seeds; p flips the signs of texts."
     )
     return Comparison(tables=(Table("Frozen attention", header, tuple(rows), note),) if rows else ())

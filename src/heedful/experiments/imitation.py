@@ -1,10 +1,10 @@
 """Can a model be trained that says the same and attends elsewhere?
 
 Wiegreffe & Pinter 2019, section 4: a fresh model is trained for TVD(y, y_base) - lambda KL(alpha || alpha_base) on all
-training texts (models/objective_imitation.py), for several lambda. Its mean TVD and JSD on test texts, lambda by lambda,
-are a curve. The paper's reading: where it is flat, attention can be manipulated at no cost; where it is convex and
-steep, moving attention costs predictions. The exact adversary (adversarial.py) moves the weights of each text apart, with
-the model's own states: it needs no model that would really attend so.
+training texts (models/objective_imitation.py), for several lambda. Its mean TVD and JSD on test texts, lambda by
+lambda, are a curve. The paper's reading: where it is flat, attention can be manipulated at no cost; where it is
+convex and steep, moving attention costs predictions. The exact adversary (adversarial.py) moves the weights of each
+text apart, with the model's own states: it needs no model that would really attend so.
 """
 
 from __future__ import annotations
@@ -13,17 +13,16 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 from pydantic import Field
 
 from heedful.config import Config, RunConfig, TrialConfig
 from heedful.experiments.adversarial import AdversarialConfig, search
 from heedful.experiments.beside import plainly_trained
 from heedful.experiments.description import Measure, Statistic
-from heedful.experiments.experiment import Batches, Chunk, Experiment, Floats, Summary, generators
+from heedful.experiments.experiment import Batches, Chunk, Experiment, Floats, generators
 from heedful.experiments.imitation_description import COLUMNS, QUESTION, compare, figures, reasons, verdict
+from heedful.experiments.imitation_summary import summarise
 from heedful.experiments.other_runs import OtherRun, require_others
-from heedful.experiments.summary import Line, column, quantiles, share, spread
 
 if TYPE_CHECKING:
     from heedful.experiments.observe import Observed
@@ -109,34 +108,6 @@ def optimum(seen: Observed, tvd: Floats) -> Floats:
         return np.full(len(tvd), np.nan)
     s, bias = seen.projected.squeeze(-1).numpy(), seen.decoder.theta.bias.item()
     return exact_adversary(seen.alpha.numpy(), s, bias, seen.real.numpy(), tvd).jsd
-
-
-def summarise(table: pa.Table) -> Summary:
-    """By lambda: mean, interval and quantiles of `jsd` and `tvd`, and how often the imitator stays below the text's
-    optimum; the same adversary for all; and all imitators together (`overall`)."""
-    lambdas = table["lambda"].to_pylist()
-    rows = {
-        one: table.filter(pa.array([other == one for other in lambdas])) for one in dict.fromkeys(lambdas)
-    }
-    first = next(iter(rows.values()))
-    return {
-        "by_lambda": {one: _line(here) for one, here in rows.items()},
-        "adversary": spread(column(first, "adversary")),
-        "overall": {name: spread(column(table, name)) for name in ("jsd", "tvd")},
-    }
-
-
-def _line(table: pa.Table) -> Line:
-    jsd, best, tvd = (column(table, name) for name in ("jsd", "optimum", "tvd"))
-    adversary = column(table, "adversary")
-    return {
-        "jsd": spread(jsd) | quantiles(jsd),
-        "tvd": spread(tvd) | quantiles(tvd),
-        "kl": spread(column(table, "kl")),
-        "optimum": spread(best),
-        "below_optimum": share(jsd <= best, ~np.isnan(jsd) & ~np.isnan(best)),
-        "below_adversary": share(jsd <= adversary, ~np.isnan(jsd)),
-    }
 
 
 IMITATION = Experiment(

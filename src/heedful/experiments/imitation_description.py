@@ -10,6 +10,7 @@ import numpy as np
 
 from heedful.experiments.comparison import SETTING, Comparison, Evidence, Table, number
 from heedful.experiments.description import Column, Reason, Trial, places_by
+from heedful.experiments.imitation_summary import summarise
 from heedful.experiments.seed_floor import seed_floor
 from heedful.experiments.verdict import Grade, Verdict, Wording, border, ends, grade_at, interval
 from heedful.figures.figure import Figure
@@ -58,14 +59,14 @@ def not_driven(lines: Lines) -> str:
 
 
 def verdict(trial: Trial) -> Verdict:
-    lines, bars = trial.summary["by_lambda"], (CHEAP, DEAR)
+    lines, bars = summarise(trial.table)["by_lambda"], (CHEAP, DEAR)
     still, moved = not_driven(lines), nearest_elsewhere(lines)
     first = lines[still]
     if moved is None:
         farthest = max((line["jsd"]["mean"] or 0.0) for line in lines.values())
         sentence = (
-            f"No imitator's attention is {AWAY} nats of JSD away or more; the farthest is {farthest:.3f} away. Ask again "
-            "with greater λ."
+            f"No imitator's attention is {AWAY} nats of JSD away or more; the farthest is {farthest:.3f} away. Ask "
+            "again with greater λ."
         )
         return Verdict(QUESTION, "unclear", *_first(WORDINGS["unclear"], sentence), bars=bars)
     cost = column(rows_of(trial.table, "lambda", moved), "tvd") - column(
@@ -76,13 +77,14 @@ def verdict(trial: Trial) -> Verdict:
     grade = grade_at(found.value, *bars, rising=False)
     line = lines[moved]
     beyond = "" if line["below_optimum"] is None else (
-        f" In {line['below_optimum']:.0%} of the texts its attention is nearer to the model's than the farthest one that "
-        f"changes the output as little (whose mean JSD is {line['optimum']['mean']:.3f})."
+        f" In {line['below_optimum']:.0%} of the texts its attention is nearer to the model's than the farthest one "
+        f"that changes the output as little (whose mean JSD is {line['optimum']['mean']:.3f})."
     )  # fmt: skip
     sentence = (
         f"With λ = {moved} an imitator's attention is {line['jsd']['mean']:.3f} nats of JSD away, at a mean TVD of "
-        f"{line['tvd']['mean']:.3f}; with λ = {still} it is {first['jsd']['mean']:.3f} away at {first['tvd']['mean']:.3f}. "
-        f"That is {interval(found, 3)} of TVD more, over {len(cost):,} texts.{beyond}{border(found, *bars)}"
+        f"{line['tvd']['mean']:.3f}; with λ = {still} it is {first['jsd']['mean']:.3f} away at "
+        f"{first['tvd']['mean']:.3f}. That is {interval(found, 3)} of TVD more, over {len(cost):,} texts.{beyond}"
+        f"{border(found, *bars)}"
     )
     answer, clause = WORDINGS[grade]
     return Verdict(QUESTION, grade, answer, sentence, RULE, clause, *ends(found), bars=bars)
@@ -119,9 +121,9 @@ def figures(trial: Trial) -> list[Figure]:
         Figure(
             "imitation-curve",
             "What it costs to attend elsewhere",
-            "Each point is a model that was trained to say the same and to attend elsewhere, more so with greater λ. A flat "
-            "curve: attention can be manipulated at no cost in predictions. A convex and steep one: it cannot. The line is "
-            f"how far weights can be moved text by text, without a model that attends so.{seeds}",
+            "Each point is a model that was trained to say the same and to attend elsewhere, more so with greater λ. "
+            "A flat curve: attention can be manipulated at no cost in predictions. A convex and steep one: it "
+            f"cannot. The line is how far weights can be moved text by text, without a model that attends so.{seeds}",
             f"Mean TVD against mean JSD: {told}.",
             curve(
                 points,
@@ -141,8 +143,8 @@ def figures(trial: Trial) -> list[Figure]:
             Figure(
                 "imitation-optimum",
                 "The imitator against the optimum of each text",
-                f"Each point is a text under the imitator with λ = {moved}; above the line: weights could be moved farther "
-                "than a trained model moves them, at the same change of the output.",
+                f"Each point is a text under the imitator with λ = {moved}; above the line: weights could be moved "
+                "farther than a trained model moves them, at the same change of the output.",
                 f"Greatest JSD at the same TVD against the imitator's JSD, λ = {moved}.",
                 against(
                     dots(frame.example, frame.value, best.value, drawn, groups, names), names,
@@ -161,7 +163,8 @@ def reasons(trial: Trial) -> Iterator[Reason]:
     rows = rows_of(trial.table, "lambda", name)
     jsd, tvd = column(rows, "jsd"), column(rows, "tvd")
     yield Reason(
-        "Attention was trained away", f"The imitator with λ = {name} says the same (TVD below .05) and attends elsewhere.",
+        "Attention was trained away",
+        f"The imitator with λ = {name} says the same (TVD below .05) and attends elsewhere.",
         places_by(rows, np.where(tvd < 0.05, -jsd, np.nan)),
     )  # fmt: skip
     yield Reason(
@@ -185,10 +188,10 @@ def compare(evidence: Evidence) -> Comparison:
         *SETTING, "λ", "TVD", "JSD", "slope", "optimum at the same TVD", "texts below their optimum", "ε-max JSD",
     )  # fmt: skip
     note = (
-        "Fresh models trained for TVD(y, y_base) - λ KL(α ‖ α_base) (Wiegreffe & Pinter 2019, section 4): means over test "
-        "texts with 95% intervals over texts. Slope: TVD paid for each nat of JSD since the λ before. Optimum: the "
-        "greatest JSD of another attention over the base's states that changes each output as little as the imitator "
-        "does; ε-max JSD: the same at TVD ≤ ε (the exact adversary)."
+        "Fresh models trained for TVD(y, y_base) - λ KL(α ‖ α_base) (Wiegreffe & Pinter 2019, section 4): means over "
+        "test texts with 95% intervals over texts. Slope: TVD paid for each nat of JSD since the λ before. Optimum: "
+        "the greatest JSD of another attention over the base's states that changes each output as little as the "
+        "imitator does; ε-max JSD: the same at TVD ≤ ε (the exact adversary)."
     )
     return Comparison(tables=(Table("Imitation", header, tuple(rows), note),) if rows else ())
 

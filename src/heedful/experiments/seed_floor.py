@@ -23,15 +23,15 @@ class SeedFloor:
     tvd: float | None  # of the outputs
     by_seed: Mapping[str, Mapping[str, Any]]  # the same means, seed by seed
 
-    def lines(self, value: float | None) -> dict[str, float]:
+    def line(self, value: float | None) -> dict[str, float]:
         """A named line for a figure; none where the value is undefined."""
         return {} if value is None else {"between seeds": value}
 
     def sentence(self, jsd: float) -> str:
         """A mean JSD against the floor."""
         return (
-            f" For comparison: the attention of the same model trained with another seed is {self.jsd:.3f} away (mean of "
-            f"{self.seeds} seeds); this is {jsd / self.jsd:.1f} times as far."
+            f" For comparison: the attention of the same model trained with another seed is {self.jsd:.3f} away "
+            f"(mean of {self.seeds} seeds); this is {jsd / self.jsd:.1f} times as far."
             if self.jsd > 0
             else ""
         )

@@ -43,10 +43,10 @@ def verdict(trial: Trial) -> Verdict:
     grade = grade_at(found.mean, *bars, rising=False)
     answer, clause = WORDINGS[grade]
     mean = Interval(found.mean, found.low, found.high)
-    alike = trial.summary["overall"]["same"]["mean"]
+    alike = float(by_run(trial.table, "same", "seed").mean())
     sentence = (
-        f"The attention of {found.runs} models that differ in nothing but their seed is {interval(mean, 3)} nats of JSD "
-        f"away from that of this one, over {found.texts:,} texts; they decide alike in {alike:.0%} of them."
+        f"The attention of {found.runs} models that differ in nothing but their seed is {interval(mean, 3)} nats of "
+        f"JSD away from that of this one, over {found.texts:,} texts; they decide alike in {alike:.0%} of them."
         f"{border(mean, *bars)} Another attention that is no farther away differs by no more than chance."
     )
     return Verdict(QUESTION, grade, answer, sentence, RULE, clause, *ends(mean), bars=bars)

@@ -1,8 +1,8 @@
 """Is attention needed for this task at all?
 
-Wiegreffe & Pinter 2019, section 3.1: the same model with its attention frozen to uniform, 1 / T for each of the T words,
-trained in the same way. Where it does as well, the task does not need attention, and what attention weights do in a
-model for that task says little about explanation: whatever is found of it, in either direction, is weak evidence.
+Wiegreffe & Pinter 2019, section 3.1: the same model with its attention frozen to uniform, 1 / T for each of the T
+words, trained in the same way. Where it does as well, the task does not need attention, and what attention weights do
+in a model for that task says little about explanation: whatever is found of it, in either direction, is weak evidence.
 """
 
 from __future__ import annotations
@@ -11,17 +11,14 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from heedful.config import Config, RunConfig, TrialConfig
-from heedful.experiments.beside import by_run, plainly_trained, seeds_beside
+from heedful.experiments.beside import plainly_trained, seeds_beside
 from heedful.experiments.description import Measure, Statistic
-from heedful.experiments.experiment import Batches, Chunk, Experiment, Summary
+from heedful.experiments.experiment import Batches, Chunk, Experiment
 from heedful.experiments.other_runs import OtherRun, require_others
-from heedful.experiments.summary import Line, column, plain
 from heedful.experiments.uniform_description import (
     COLUMNS,
-    MARGIN,
     QUESTION,
     compare,
     figures,
@@ -29,9 +26,7 @@ from heedful.experiments.uniform_description import (
     verdict,
     warning,
 )
-from heedful.measure.equivalence import below
-from heedful.measure.performance import f1_of_labels
-from heedful.measure.statistics import between_seeds, mcnemar, over_runs, paired
+from heedful.experiments.uniform_summary import summarise
 
 if TYPE_CHECKING:
     from heedful.models.network import Network
@@ -83,55 +78,6 @@ def run(
                 "loss": right.astype(np.float64) - right_uniform,
                 "tvd": own.distance(own.y, flat.y).numpy(),
             }
-
-
-def summarise(table: pa.Table) -> Summary:
-    """Accuracy and F1 of both (`trained`, `uniform`: mean and std over seeds), the `loss` of accuracy with an interval
-    over seeds and texts, and its tests: `p` of no difference (signs of the texts' mean differences flipped), `mcnemar` of
-    the run's own seed, `p_needless` of a loss of MARGIN or more, and `at_most`, the loss that is not exceeded (95%)."""
-    loss = by_run(table, "loss", "seed")
-    found, equivalent = over_runs(loss), below(loss, MARGIN)
-    test = paired(loss.mean(0), np.zeros(loss.shape[1]), np.random.default_rng(0))
-    scores = {
-        kind: {
-            "accuracy": _seeds(by_run(table, right, "seed").mean(1)),
-            "f1": _seeds([f1_of_labels(y, p) for y, p in zip(*_labels(table, kind), strict=True)]),
-        }
-        for kind, right in (("trained", "right"), ("uniform", "right_uniform"))
-    }
-    f1 = [
-        a - b
-        for a, b in zip(scores["trained"]["f1"]["by_seed"], scores["uniform"]["f1"]["by_seed"], strict=True)
-    ]
-    flipped = [int((loss[0] == sign).sum()) for sign in (1, -1)]
-    line = {"runs": found.runs, "n": found.texts, "mean": found.mean, "low": found.low, "high": found.high}
-    return {
-        "overall": scores
-        | {
-            "loss": plain(line),
-            "loss_f1": _seeds(f1),
-            **plain(
-                {
-                    "p": test.p,
-                    "mcnemar": mcnemar(*flipped),
-                    "p_needless": equivalent.p,
-                    "at_most": equivalent.at_most,
-                }
-            ),
-            "margin": MARGIN,
-        },
-        "tvd": plain({"mean": float(np.nanmean(column(table, "tvd"))) if len(table) else float("nan")}),
-    }
-
-
-def _labels(table: pa.Table, kind: str) -> tuple[np.ndarray, np.ndarray]:
-    """(right, predicted) labels, (seeds, texts) each."""
-    return by_run(table, "truth", "seed"), by_run(table, kind, "seed")
-
-
-def _seeds(values: list[float] | np.ndarray) -> Line:
-    found = between_seeds([float(value) for value in values])
-    return plain({"mean": found.mean, "std": found.std}) | {"by_seed": [float(value) for value in values]}
 
 
 UNIFORM = Experiment(

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
 from heedful.experiments.beside import by_run
 from heedful.experiments.comparison import SETTING, Comparison, Evidence, Table, mean_of, number
 from heedful.experiments.description import Column, Reason, Trial, number_at, places_by
+from heedful.experiments.uniform_summary import MARGIN, summarise
 from heedful.experiments.verdict import Grade, Verdict, Wording, ends, interval
 from heedful.figures.figure import Figure
 from heedful.measure.columns import column
 from heedful.measure.statistics import SIGNIFICANT, Interval
 
 QUESTION = "Does this task need attention at all?"
-MARGIN = 0.02  # of accuracy
 REASON = (
-    f"The margin of {MARGIN} separates what Wiegreffe & Pinter 2019 report: uniform attention costs .004 to .009 of F1 on "
-    "AG News, 20News and SST, and .023 on IMDb."
+    f"The margin of {MARGIN} separates what Wiegreffe & Pinter 2019 report: uniform attention costs .004 to .009 of "
+    "F1 on AG News, 20News and SST, and .023 on IMDb."
 )
 RULE = (
     f"A loss of {MARGIN} or more of accuracy rejected at 5%: attention is not needed; no loss at all rejected and the "
@@ -54,7 +55,7 @@ def p_value(p: float | None) -> str:
 
 
 def verdict(trial: Trial) -> Verdict:
-    overall = trial.summary["overall"]
+    overall = summarise(trial.table)["overall"]
     loss, p, needless = overall["loss"], overall["p"], overall["p_needless"]
     if needless is None or loss["low"] is None:
         sentence = "Fewer than two texts: nothing can be told."
@@ -64,9 +65,10 @@ def verdict(trial: Trial) -> Verdict:
     answer, clause = WORDINGS[grade]
     means = [overall[kind]["accuracy"]["mean"] for kind in ("trained", "uniform")]
     sentence = (
-        f"Trained attention has an accuracy of {means[0]:.3f}, uniform attention {means[1]:.3f} (means of {loss['runs']} "
-        f"seeds): a loss of {interval(found, 3)} over {loss['n']:,} texts. That there is no loss: {p_value(p)}; that it is "
-        f"{MARGIN} or more: {p_value(needless)}, so it is at most {overall['at_most']:.3f} with 95% confidence."
+        f"Trained attention has an accuracy of {means[0]:.3f}, uniform attention {means[1]:.3f} (means of "
+        f"{loss['runs']} seeds): a loss of {interval(found, 3)} over {loss['n']:,} texts. That there is no loss: "
+        f"{p_value(p)}; that it is {MARGIN} or more: {p_value(needless)}, so it is at most "
+        f"{overall['at_most']:.3f} with 95% confidence."
     )
     return Verdict(QUESTION, grade, answer, sentence, RULE, clause, *ends(found), bars=(0.0, MARGIN))
 
@@ -80,16 +82,16 @@ def grade_of_loss(loss: Interval, p: float, needless: float) -> Grade:
     return "for" if loss.low > MARGIN else "mixed"
 
 
-def warning(trial: Trial) -> str:
+def warning(summary: Mapping[str, Any]) -> str:
     """What stands beside every other conclusion about the dataset, where it does not need attention."""
-    overall = trial.summary["overall"]
+    overall = summary["overall"]
     p = overall["p_needless"]
     if p is None or p > SIGNIFICANT:
         return ""
     return (
         f"This task does not need attention: a model with uniform attention loses {overall['loss']['mean']:+.3f} of "
-        f"accuracy, and {MARGIN} or more is rejected ({p_value(p)}). What attention does here says little about attention "
-        "as explanation, in either direction (Wiegreffe & Pinter 2019)."
+        f"accuracy, and {MARGIN} or more is rejected ({p_value(p)}). What attention does here says little about "
+        "attention as explanation, in either direction (Wiegreffe & Pinter 2019)."
     )
 
 
@@ -104,8 +106,8 @@ def figures(trial: Trial) -> list[Figure]:
         Figure(
             "uniform-tvd",
             "How far the model with uniform attention is",
-            "Each bar counts texts (of each seed): how far the outputs of the model with trained and with uniform attention "
-            "are apart. Left: both say the same.",
+            "Each bar counts texts (of each seed): how far the outputs of the model with trained and with uniform "
+            "attention are apart. Left: both say the same.",
             f"TVD between trained and uniform attention; accuracy lost: {told}.",
             histogram(
                 tvd,

@@ -19,7 +19,7 @@ def curve(
     domain: tuple[float, float],
     references: Mapping[str, float] | None = None,
 ) -> Spec:
-    """Points with `x`, `y`, `name` and `kind`: those of the first kind are joined in their order and have their names."""
+    """Points with `x`, `y`, `name` and `kind`: those of the first kind are joined in order and have their names."""
     rows: Data = [point | {"x": round(point["x"], 4), "y": round(point["y"], 4)} for point in points]
     kinds = list(dict.fromkeys(point["kind"] for point in points))
     highest = max((point["y"] for point in points), default=0.0) or 0.1

@@ -26,9 +26,9 @@ class Below:
 def below(values: ArrayLike, margin: float, *, level: float = 0.95) -> Below:
     """Of values (runs, texts), the same texts in models trained with several seeds, is the mean below the margin?
 
-    Runs and texts are both drawn, so the variance of the mean is s_r^2 / k + s_t^2 / n, with s_r^2 that of the k means of
-    runs and s_t^2 that of the n means of texts (crossed effects; Owen 2007); for one run it is that of texts alone.
-    One-sided t test with the degrees of freedom of Satterthwaite 1946.
+    Runs and texts are both drawn, so the variance of the mean is s_r^2 / k + s_t^2 / n, with s_r^2 that of the k
+    means of runs and s_t^2 that of the n means of texts (crossed effects; Owen 2007); for one run it is that of texts
+    alone. One-sided t test with the degrees of freedom of Satterthwaite 1946.
     """
     table = np.asarray(values, dtype=np.float64)
     if table.ndim != 2 or not table.shape[0]:

@@ -46,11 +46,11 @@ def performance(labels: ArrayLike, probabilities: ArrayLike) -> dict[str, float]
 
 def f1_of_labels(labels: ArrayLike, predicted: ArrayLike) -> float:
     """The `f1` of `performance` from labels and predictions (n,) alone: of class 1 where there is none above it, else
-    macro F1; nan without examples."""
+    macro F1; nan where one is unknown, and without examples."""
     from sklearn.metrics import f1_score
 
-    y, p = np.asarray(labels), np.asarray(predicted)
-    if not y.size:
+    y, p = np.asarray(labels, dtype=np.float64), np.asarray(predicted, dtype=np.float64)
+    if not y.size or np.isnan(y).any() or np.isnan(p).any():
         return float("nan")
     if max(y.max(), p.max()) <= 1:
         return float(f1_score(y, p, pos_label=1, zero_division=0))
