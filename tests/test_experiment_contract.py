@@ -26,6 +26,10 @@ FAST: dict[str, list[dict[str, Any]]] = {
     "adversarial": [{}, {"method": "adam", "steps": 30}, {"compare": True, "refine": True, "steps": 30}],
     "erasure": [{}, {"drawn": "not_first"}],
     "flips": [{}],
+    "uniform": [{}],
+    "seeds": [{}],
+    "frozen": [{}],
+    "imitation": [{}],
     "importance_sets": [{}, {"rankings": ["attention", "omission", "random"], "draws": 2}],
     "planted": [{"methods": ["attention", "gradient_x_input", "omission"]}],
     "pointing": [{"methods": ["attention", "omission"], "sentences": 4}],
@@ -150,6 +154,10 @@ def test_a_float32_model_gives_nearly_the_same_rows(name: str) -> None:
         "pointing": "auc",
         "retrain": "probability",
         "rationales": "precision",
+        "uniform": "tvd",
+        "seeds": "jsd",
+        "frozen": "tvd",
+        "imitation": "jsd",
     }[name]
     one, other = (table[value].fill_null(-1.0).to_numpy() for table in tables)  # undefined in both or in none
     assert one == pytest.approx(other, abs=1e-3)

@@ -29,6 +29,7 @@ from heedful.report.page import page as report_page
 from heedful.web.app import create_app
 from heedful.web.library import Library
 from material import (
+    compared_tables_of,
     erased_tables_of,
     evidence_tables_of,
     findings_of,
@@ -50,6 +51,7 @@ def tables() -> dict[str, pa.Table]:
         | erased_tables_of(80)
         | {"heads": table_of_heads(80)}
         | evidence_tables_of(80)
+        | compared_tables_of(80)
         | {"retrain": table_of_retrain(80)}
     )
 

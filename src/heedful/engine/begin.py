@@ -61,7 +61,8 @@ def begin_fresh(config: RunConfig, corpus: Corpus, data_dirs: Sequence[Path]) ->
         network,
         text,
         vocabulary.words,
-        {"description": describe_model(config.model)},
+        {"description": describe_model(config.model)}
+        | ({} if config.model.imposed is None else {"attention": config.model.attention_name}),
         network.embedding.embedding_dim,
         vectors,
         says=() if vectors is None else (coverage(vectors, len(vocabulary)),),
@@ -84,7 +85,7 @@ def fresh_network(
         missing, folders = config.training.missing_vectors, locate.data_dirs(data_dirs)
         counts = Counter(chain.from_iterable(text.forms for text in words))
         vectors = load_vectors(config.vectors, vocabulary, folders, missing=missing, rng=rng, counts=counts)
-        model_config = model_config.model_copy(update={"embedding_dim": vectors.matrix.shape[1]})
+        model_config = model_config.with_vectors(vectors.matrix.shape[1])
     has_query = corpus.task != "classification"
     network = build(model_config, text.n_ids, len(corpus.labels), has_query, config.seed)
     if vectors is None:
@@ -109,6 +110,8 @@ def describe_model(config: ModelConfig) -> str:
     encoder = (
         getattr(ENCODERS.find(config.encoder), "title", "") or f"a model with the encoder {config.encoder!r}"
     )
+    if config.imposed is not None:
+        return f"{encoder} on which the attention of {describe_model(config.imposed)} is imposed"
     levels = " over words and sentences" if config.hierarchical else ""
     return f"{encoder} with {config.attention} attention{levels}"
 

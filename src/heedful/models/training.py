@@ -74,7 +74,7 @@ def fit(
     `config.objective` says what is made small; `bases` are the trained models that it needs, by its names for them.
 
     Stops before `config.epochs` when nothing can improve: the dev score is perfect, or `config.patience`
-    epochs brought nothing better.
+    epochs brought nothing better. The score of an epoch is that of dev, or with metric "loss" minus its loss.
     """
     metric = config.metric or ("roc_auc" if model.link is LOG_ODDS else "accuracy")
     loss_of, attention = find_loss(model, train, config, bases), reads_attention(config)
@@ -108,8 +108,10 @@ def fit(
         module.eval()
         assert dev.labels is not None
         scores = performance(dev.labels, predict(model, dev))
-        better = scores[metric] > state.best_score and number >= config.keep_from
-        epoch = Epoch(number, total / len(train), scores, scores[metric], better, time.perf_counter() - began)
+        mean_loss = total / len(train)
+        score = -mean_loss if metric == "loss" else scores[metric]
+        better = score > state.best_score and number >= config.keep_from
+        epoch = Epoch(number, mean_loss, scores, score, better, time.perf_counter() - began)
         weights = copy(module.state_dict())
         state = TrainingState(
             history=[*state.history, epoch],
@@ -167,7 +169,7 @@ def parts(indices: Ints, lengths: Ints, most: int = STEP_TOKENS) -> list[Ints]:
 
 def finished(state: TrainingState, config: TrainingConfig) -> bool:
     """No epoch is left, or none that is left could be better (the earliest of equal epochs is kept)."""
-    if len(state.history) >= config.epochs or state.best_score >= 1.0:
+    if len(state.history) >= config.epochs or (config.metric != "loss" and state.best_score >= 1.0):
         return True
     since = next((i for i, epoch in enumerate(reversed(state.history)) if epoch.best), 0)
     return config.patience is not None and since >= config.patience
