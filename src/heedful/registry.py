@@ -103,6 +103,7 @@ EXPERIMENTS: Registry[Experiment] = Registry(
         "flips": "heedful.experiments.flips:FLIPS",
         "importance_sets": "heedful.experiments.importance_sets:IMPORTANCE_SETS",
         "heads": "heedful.experiments.heads:HEADS",
+        "faithfulness": "heedful.experiments.faithfulness:FAITHFULNESS",
     },
 )
 
