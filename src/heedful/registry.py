@@ -108,6 +108,7 @@ EXPERIMENTS: Registry[Experiment] = Registry(
         "frozen": "heedful.experiments.frozen:FROZEN",
         "imitation": "heedful.experiments.imitation:IMITATION",
         "heads": "heedful.experiments.heads:HEADS",
+        "faithfulness": "heedful.experiments.faithfulness:FAITHFULNESS",
         "planted": "heedful.experiments.planted:PLANTED",
         "pointing": "heedful.experiments.pointing:POINTING",
         "retrain": "heedful.experiments.retrain:RETRAIN",
