@@ -34,6 +34,7 @@ from material import (
     findings_of,
     illustrated,
     table_of_heads,
+    table_of_masked_twin,
     table_of_retrain,
     tables_of,
     trial_of,
@@ -50,7 +51,7 @@ def tables() -> dict[str, pa.Table]:
         | erased_tables_of(80)
         | {"heads": table_of_heads(80)}
         | evidence_tables_of(80)
-        | {"retrain": table_of_retrain(80)}
+        | {"retrain": table_of_retrain(80), "masked_twin": table_of_masked_twin(80)}
     )
 
 

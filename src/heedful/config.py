@@ -120,6 +120,9 @@ class TrainingConfig(Config):
     clip: float | None = Field(  # the largest norm of a step's mean gradient
         default=None, gt=0, exclude_if=lambda value: value is None
     )
+    mask_words: float = Field(  # of this share of the texts words are hidden at random, in every epoch others
+        default=0.0, ge=0, le=1, exclude_if=lambda value: value == 0
+    )
     halve_rate: bool = Field(  # the learning rate is halved after every epoch that was not the best
         default=False, exclude_if=lambda value: not value
     )

@@ -104,6 +104,7 @@ EXPERIMENTS: Registry[Experiment] = Registry(
         "flips": "heedful.experiments.flips:FLIPS",
         "importance_sets": "heedful.experiments.importance_sets:IMPORTANCE_SETS",
         "heads": "heedful.experiments.heads:HEADS",
+        "masked_twin": "heedful.experiments.masked_twin:MASKED_TWIN",
         "planted": "heedful.experiments.planted:PLANTED",
         "pointing": "heedful.experiments.pointing:POINTING",
         "retrain": "heedful.experiments.retrain:RETRAIN",
