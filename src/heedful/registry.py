@@ -103,8 +103,13 @@ EXPERIMENTS: Registry[Experiment] = Registry(
         "erasure": "heedful.experiments.erasure:ERASURE",
         "flips": "heedful.experiments.flips:FLIPS",
         "importance_sets": "heedful.experiments.importance_sets:IMPORTANCE_SETS",
+        "uniform": "heedful.experiments.uniform:UNIFORM",
+        "seeds": "heedful.experiments.seeds:SEEDS",
+        "frozen": "heedful.experiments.frozen:FROZEN",
+        "imitation": "heedful.experiments.imitation:IMITATION",
         "heads": "heedful.experiments.heads:HEADS",
         "masked_twin": "heedful.experiments.masked_twin:MASKED_TWIN",
+        "faithfulness": "heedful.experiments.faithfulness:FAITHFULNESS",
         "planted": "heedful.experiments.planted:PLANTED",
         "pointing": "heedful.experiments.pointing:POINTING",
         "retrain": "heedful.experiments.retrain:RETRAIN",
@@ -166,7 +171,13 @@ ATTENTIONS: Registry[Any] = Registry(
 
 # What training makes small: an object with a `config` and `loss(...)`, see models/objectives.py.
 OBJECTIVES: Registry[Objective] = Registry(
-    "objective", "heedful.objectives", {"cross_entropy": "heedful.models.objectives:CROSS_ENTROPY"}
+    "objective",
+    "heedful.objectives",
+    {
+        "cross_entropy": "heedful.models.objectives:CROSS_ENTROPY",
+        "imitation": "heedful.models.objective_imitation:IMITATION",
+        "imposed": "heedful.models.objective_imposed:IMPOSED",
+    },
 )
 
 # What can be done to the texts of a corpus before a model reads them: see data/edits.py.
