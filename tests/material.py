@@ -227,7 +227,8 @@ def table_of_masked_twin(n: int = 60, seed: int = 0, strange: float = 0.05) -> p
     for method, drop in {"attention": 0.3, "omission": 0.5, "random": 0.1}.items():
         for fraction in (0.2, 0.8):
             names = {"masking": [f"{method} {fraction:g}"] * n, "method": [method] * n}
-            drops = {who: np.clip(rng.normal(drop, 0.05, n), -1, 1) for who in ("drop", "twin_drop")}
+            lost = ("drop", "twin_drop", "sufficiency", "twin_sufficiency")
+            drops = {who: np.clip(rng.normal(drop, 0.05, n), -1, 1) for who in lost}
             right = {"correct": np.arange(n) < (0.8 - strange) * n, "twin_correct": np.arange(n) < 0.8 * n}
             floats = {name: values * 1.0 for name, values in right.items()}
             tables.append(pa.table(base | names | {"fraction": np.full(n, fraction)} | drops | floats))

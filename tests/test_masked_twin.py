@@ -20,7 +20,7 @@ from heedful.engine.carry_out import carry_out
 from heedful.engine.plan import ask, plan
 from heedful.engine.progress import Progress
 from heedful.engine.workspace import Workspace
-from heedful.experiments import Trial, find
+from heedful.experiments import Trial, find, to_table
 from heedful.experiments.masked_twin import hide
 from heedful.models.masking import hide_words
 from heedful.models.training import hidden_words
@@ -90,13 +90,41 @@ def test_what_is_lost_is_that_of_texts_whose_strongest_words_are_hidden() -> Non
         for row, n in enumerate((5, 1, 8)):
             text = zoo.row(whole, row)
             ids = text.passage.ids.clone()
-            order = np.argsort(-scores[row, 1 : n + 1])[: round(fraction * n)]
-            ids[0, 1 + order] = UNK
+            order = np.argsort(-scores[row, 1 : n + 1])
+            k = max(1, int(np.ceil(fraction * n)))
+            ids[0, 1 + order[:k]] = UNK
+            only = text.passage.ids.clone()
+            only[0, 1 + order[k:]] = UNK
             with torch.no_grad():
-                p = model(replace(text, passage=replace(text.passage, ids=ids))).probabilities[0]
+                p, q = (
+                    model(replace(text, passage=replace(text.passage, ids=edited))).probabilities[0]
+                    for edited in (ids, only)
+                )
             label = int(output.predicted[row])
             assert lost["drop"][row] == pytest.approx(float(output.probabilities[row, label] - p[label]))
+            assert lost["sufficiency"][row] == pytest.approx(
+                float(output.probabilities[row, label] - q[label])
+            )
             assert lost["correct"][row] == float(p.argmax() == whole.labels[row])
+
+
+def test_the_metrics_are_those_of_faithfulness_under_mask_of_model_and_twin() -> None:
+    batch = distinct(zoo.batch([5, 9, 8]))
+    bins, methods = [0.1, 0.5], ["attention", "gradient_x_input"]
+    ours, theirs = find("masked_twin"), find("faithfulness")
+    config = ours.config.parse({"methods": methods, "fractions": bins}, "")
+    beside = zoo.beside(ours, config, batch)
+    rng = np.random.default_rng(0)
+    rows = to_table(ours.run(zoo.network(), [(np.arange(3), batch)], config, rng, **beside)).to_pylist()
+    asked = theirs.config.parse({"methods": methods, "bins": bins, "operators": ["mask"], "beam": 0}, "")
+    for prefix, network in (("", zoo.network()), ("twin_", beside["others"]["twin"].network)):
+        found = to_table(
+            theirs.run(network, [(np.arange(3), batch)], asked, np.random.default_rng(0))
+        ).to_pylist()
+        for row in found:
+            mine = [r for r in rows if (r["example"], r["method"]) == (row["example"], row["method"])]
+            assert np.mean([r[f"{prefix}drop"] for r in mine]) == pytest.approx(row["comprehensiveness"])
+            assert np.mean([r[f"{prefix}sufficiency"] for r in mine]) == pytest.approx(row["sufficiency"])
 
 
 @pytest.mark.parametrize(("strange", "grade"), [(0.0, "for"), (0.05, "mixed"), (0.3, "against")])

@@ -10,13 +10,15 @@ things are then known:
     order             is a method that is better than another by the metric on the model better on the twin, too?
 
 Each model is explained for its own prediction of the whole text, and the words of highest score are hidden, a larger
-share each time: `drop` is how much of the probability of that label is lost.
+share each time. `drop` is how much of the probability of that label is lost, `sufficiency` how much where these words
+alone stay: means over the shares are comprehensiveness and sufficiency as `faithfulness` has them under its operator
+`mask` (DeYoung et al. 2020).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from numpy.random import Generator
@@ -46,18 +48,22 @@ from heedful.experiments.masked_twin_description import (
     verdict,
 )
 from heedful.experiments.other_runs import OtherRun, require_others
+from heedful.measure.agreement import how_many
 from heedful.measure.columns import Bools
+from heedful.measure.evidence import first_words
 
 if TYPE_CHECKING:
     from heedful.models.network import Network, Output
     from heedful.records import Batch
 
 TWIN = "twin"
+Share = Annotated[float, Field(gt=0, le=1)]
+ASKED = ("drop", "sufficiency", "correct")
 
 
 class MaskedTwinConfig(EvidenceConfig):
     absolute: bool = False  # what speaks for the label is hidden first
-    fractions: tuple[float, ...] = Field(default=(0.1, 0.3, 0.5, 0.7, 0.9), min_length=1)  # of the words
+    fractions: tuple[Share, ...] = Field(default=(0.1, 0.3, 0.5, 0.7, 0.9), min_length=1)  # of the words
     mask_words: float = Field(default=0.5, gt=0, le=1)  # of the texts that the twin is trained on
 
 
@@ -74,8 +80,8 @@ def run(
     *,
     others: Mapping[str, OtherRun],
 ) -> Iterator[Chunk]:
-    """Rows for each text, `method` and `fraction`, which `masking` names in one: `drop` and `twin_drop`; `correct` and
-    `twin_correct` (1: the label of the text is predicted although words are hidden)."""
+    """Rows for each text, `method` and `fraction`, which `masking` names in one: `drop`, `sufficiency`, `correct` (1:
+    the label of the text is predicted although words are hidden) of the model, and `twin_...` of the twin."""
     import torch
 
     MASKED_TWIN.check(model.can)
@@ -102,10 +108,8 @@ def run(
                 "masking": [f"{method} {fraction:g}"] * len(batch),
                 "method": [method] * len(batch),
                 "fraction": np.full(len(batch), fraction),
-                "drop": here["drop"],
-                "twin_drop": there["drop"],
-                "correct": here["correct"],
-                "twin_correct": there["correct"],
+                **{name: here[name] for name in ASKED},
+                **{f"twin_{name}": there[name] for name in ASKED},
             }
 
 
@@ -117,7 +121,7 @@ def _by_word(scores: object, batch: Batch, config: MaskedTwinConfig) -> Floats:
 def hide(
     model: Network, batch: Batch, output: Output, scores: Mapping[str, Floats], fractions: tuple[float, ...]
 ) -> dict[tuple[str, float], dict[str, Floats]]:
-    """By method and fraction: what is lost of the predicted label's probability, and whether the true one is predicted.
+    """By method and fraction: ASKED.
 
     Scores (texts, words); of equal ones the first in the text is hidden first. All questions go to the model together.
     """
@@ -132,26 +136,28 @@ def hide(
     width = torch.arange(tokens.ids.shape[1]).expand(tokens.ids.shape)
     index = (width if tokens.word_index is None else tokens.word_index).clamp(min=0).cpu().numpy()
     asked = [(method, fraction) for method in scores for fraction in fractions]
-    kept = [~np.take_along_axis(strongest(scores[m], real, f), index, 1) for m, f in asked]
-    edits = Edits.keeping(tokens, np.tile(np.arange(n), len(asked)), np.concatenate(kept))
+    first = [
+        np.take_along_axis(strongest(scores[m], real, f), index, 1) for m, f in asked
+    ]  # (texts, length) each
+    kept = np.concatenate([*(~one for one in first), *first])
+    edits = Edits.keeping(tokens, np.tile(np.arange(n), 2 * len(asked)), kept)
     logits = predict(model, batch, edits, "replace")
-    p = model.link.probabilities(logits).double().view(len(asked), n, -1)
+    p = model.link.probabilities(logits).double().view(2, len(asked), n, -1)
     before = output.probabilities.double().gather(1, output.predicted.unsqueeze(1))[:, 0]  # (texts,)
-    after = p.gather(2, output.predicted.view(1, n, 1).expand(len(asked), n, 1))[:, :, 0]
-    correct = (model.link.predicted(logits).view(len(asked), n) == batch.labels).double()
+    label = output.predicted.view(1, 1, n, 1).expand(2, len(asked), n, 1)
+    lost = (before - p.gather(3, label)[..., 0]).cpu().numpy()  # (2, asked, texts)
+    correct = model.link.predicted(logits).view(2, len(asked), n)[0] == batch.labels
+    right = correct.double().cpu().numpy()
     return {
-        question: {"drop": (before - after[i]).cpu().numpy(), "correct": correct[i].cpu().numpy()}
+        question: {"drop": lost[0, i], "sufficiency": lost[1, i], "correct": right[i]}
         for i, question in enumerate(asked)
     }
 
 
 def strongest(scores: Floats, real: Bools, fraction: float) -> Bools:
-    """The first `fraction` of the words by falling score: (texts, words)."""
-    order = np.lexsort((-scores, ~real), axis=-1)
-    chosen = np.zeros(real.shape, dtype=np.bool_)
-    k = np.round(fraction * real.sum(1)).astype(np.int64)
-    np.put_along_axis(chosen, order, np.arange(real.shape[1]) < k[:, None], axis=1)
-    return chosen
+    """The first `fraction` of the words by falling score, at least one: (texts, words)."""
+    places = -np.broadcast_to(np.arange(real.shape[1], dtype=np.float64), real.shape)
+    return first_words(scores, real, how_many(real.sum(1), float(fraction)), places)
 
 
 MASKED_TWIN = Experiment(
@@ -166,5 +172,5 @@ MASKED_TWIN = Experiment(
             "Lost by strangeness: accuracy of the twin minus that of the model, random words hidden.",
         ),
     ),
-    draw=figures, judge=verdict, examples=reasons, forwards=(150, 2), explainers=explainers_of, runs=twin,
+    draw=figures, judge=verdict, examples=reasons, forwards=(190, 2), explainers=explainers_of, runs=twin,
 )  # fmt: skip

@@ -37,6 +37,12 @@ COLUMNS = {
         1,
         "Above 0: the predicted label is less probable without the words.",
     ),
+    "sufficiency": Column(
+        "probability lost with the others hidden", -1, 1, "Near 0: the strongest words alone are enough."
+    ),
+    "twin_sufficiency": Column(
+        "the same of the twin", -1, 1, "Near 0: its strongest words alone are enough."
+    ),
     "twin_drop": Column(
         "the same of the twin", -1, 1, "Above 0: its label is less probable without the words."
     ),
