@@ -36,6 +36,7 @@ from material import (
     findings_of,
     illustrated,
     table_of_heads,
+    table_of_masked_twin,
     table_of_retrain,
     tables_of,
     trial_of,
@@ -54,7 +55,7 @@ def tables() -> dict[str, pa.Table]:
         | evidence_tables_of(80)
         | compared_tables_of(80)
         | {"faithfulness": table_of_faithfulness(24)}
-        | {"retrain": table_of_retrain(80)}
+        | {"retrain": table_of_retrain(80), "masked_twin": table_of_masked_twin(80)}
     )
 
 
