@@ -9,11 +9,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from heedful.errors import Mistake
 from heedful.records import Split, TaskType, TokenizerName
-from heedful.registry import ATTENTIONS, ENCODERS, OBJECTIVES
+from heedful.registry import ATTENTIONS, CORPUS_EDITS, ENCODERS, OBJECTIVES
 
 EncoderName = Annotated[str, AfterValidator(ENCODERS.check)]
 AttentionName = Annotated[str, AfterValidator(ATTENTIONS.check)]
 ObjectiveName = Annotated[str, AfterValidator(OBJECTIVES.check)]
+EditName = Annotated[str, AfterValidator(CORPUS_EDITS.check)]
 CROSS_ENTROPY = "cross_entropy"  # what a model is trained to do where nothing else is said
 
 
@@ -36,6 +37,13 @@ class Config(BaseModel):
             raise Mistake(f"{where}: {key}: {first['msg']} (given: {first['input']!r}).") from None
 
 
+class EditConfig(Config):
+    """What is done to the texts of a corpus before a model reads them: an edit by name, and its own settings."""
+
+    name: EditName
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
 class DataOptions(Config):
     """How a corpus is to be read. `None` means: as the corpus says, or as the file's own column names tell."""
 
@@ -56,6 +64,12 @@ class DataOptions(Config):
     dev_fraction: float = Field(default=0.15, ge=0, lt=1)  # of one's own training rows, without a dev split
     test_fraction: float = Field(default=0.2, ge=0, lt=1)  # of one's own rows, without a test split
     skip_bad: bool = False  # leave broken rows out and list them, instead of stopping at the first
+    # So many rows of a split, drawn by label with `subset_seed`, before dev and test are drawn from training rows.
+    train_rows: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)
+    dev_rows: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)
+    test_rows: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)
+    subset_seed: int = Field(default=0, ge=0, exclude_if=lambda value: value == 0)
+    edit: EditConfig | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class ModelConfig(Config):
@@ -74,6 +88,15 @@ class ModelConfig(Config):
         default=None, ge=1, exclude_if=lambda value: value is None
     )
     hierarchical: bool = Field(default=False, exclude_if=lambda value: not value)  # words, sentences, text
+    # Share of the numbers that is left out while training (Serrano & Smith 2019): of the embeddings, of the vectors of
+    # the sentences before they are encoded, of the vector that the output is read from.
+    dropout_words: float = Field(default=0.0, ge=0, lt=1, exclude_if=lambda value: value == 0)
+    dropout_sentences: float = Field(default=0.0, ge=0, lt=1, exclude_if=lambda value: value == 0)
+    dropout_output: float = Field(default=0.0, ge=0, lt=1, exclude_if=lambda value: value == 0)
+    # How a CNN makes one vector of a query's states, and whether passage and query have embeddings of their own: in the
+    # code of Jain & Wallace the largest of each feature, and yes.
+    query_pooling: Literal["mean", "max"] = Field(default="mean", exclude_if=lambda value: value == "mean")
+    separate_embeddings: bool = Field(default=False, exclude_if=lambda value: not value)
     # The model whose attention this one has, in place of its own (models/imposed.py). Its `attention` is then uniform.
     imposed: ModelConfig | None = Field(default=None, exclude_if=lambda value: value is None)
 
@@ -122,6 +145,14 @@ class TrainingConfig(Config):
     )
     clip: float | None = Field(  # the largest norm of a step's mean gradient
         default=None, gt=0, exclude_if=lambda value: value is None
+    )
+    # The gradient of the batch's summed loss, or of its mean: in the code of Jain & Wallace that of classification, and
+    # that of questions and inferences, where weight decay is on attention, too, and the first epoch is never kept.
+    reduction: Literal["sum", "mean"] = Field(default="sum", exclude_if=lambda value: value == "sum")
+    attention_decay: bool = Field(default=False, exclude_if=lambda value: not value)
+    keep_from: int = Field(default=1, ge=1, exclude_if=lambda value: value == 1)  # the first epoch to be kept
+    halve_rate: bool = Field(  # the learning rate is halved after every epoch that was not the best
+        default=False, exclude_if=lambda value: not value
     )
 
 

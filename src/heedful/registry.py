@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from heedful.errors import Mistake, one_of
 
 if TYPE_CHECKING:
+    from heedful.data.edits import CorpusEdit
     from heedful.engine.model_sources import ModelFamily
     from heedful.experiments.experiment import Experiment
     from heedful.explainers.explainer import Explainer
@@ -107,6 +108,11 @@ EXPERIMENTS: Registry[Experiment] = Registry(
         "frozen": "heedful.experiments.frozen:FROZEN",
         "imitation": "heedful.experiments.imitation:IMITATION",
         "heads": "heedful.experiments.heads:HEADS",
+        "faithfulness": "heedful.experiments.faithfulness:FAITHFULNESS",
+        "planted": "heedful.experiments.planted:PLANTED",
+        "pointing": "heedful.experiments.pointing:POINTING",
+        "retrain": "heedful.experiments.retrain:RETRAIN",
+        "rationales": "heedful.experiments.rationales:RATIONALES",
     },
 )
 
@@ -173,6 +179,13 @@ OBJECTIVES: Registry[Objective] = Registry(
     },
 )
 
+# What can be done to the texts of a corpus before a model reads them: see data/edits.py.
+CORPUS_EDITS: Registry[CorpusEdit] = Registry(
+    "edit of a corpus",
+    "heedful.corpus_edits",
+    {"plant": "heedful.data.plant:PLANT", "remove": "heedful.data.remove:REMOVE"},
+)
+
 # Where a model can come from: an object with `claims(what)` and `source(what)`, see engine/model_sources.py. The first
 # that claims a folder or an id reads it.
 MODEL_FAMILIES: Registry[ModelFamily] = Registry(
@@ -190,6 +203,7 @@ REGISTRIES: tuple[Registry[Any], ...] = (
     ENCODERS,
     ATTENTIONS,
     OBJECTIVES,
+    CORPUS_EDITS,
     MODEL_FAMILIES,
 )
 

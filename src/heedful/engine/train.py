@@ -171,6 +171,7 @@ def run_info(task: Task, corpus: Corpus, begun: Beginning, device: torch.device)
             "words": words,
             "skipped": list(corpus.skipped),
         },
+        **({} if task.edited is None else {"edited": list(task.edited)}),
         "versions": library_versions(config.start is not None),
         "device": str(device),
     }
@@ -232,10 +233,10 @@ def load_network(run: Run, device: torch.device = CPU) -> Model:
         return load_fine_tuned(run, device)
     vocabulary = Vocabulary(run.words)
     sizes = config.model.with_vectors(info["embedding_dim"])
-    network = build(sizes, len(vocabulary), len(labels), info["task"] != "classification")
+    text = WordEncoder.of(vocabulary, info["tokenizer"], config.model)
+    network = build(sizes, text.n_ids, len(labels), info["task"] != "classification")
     network.load_state_dict({name: torch.from_numpy(array) for name, array in run.weights().items()})
     network.to(device).eval()
-    text = WordEncoder(vocabulary, info["tokenizer"], config.model.hierarchical)
     return Model(run.name, network, text, labels, info["task"], config.seed)
 
 

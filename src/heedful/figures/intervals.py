@@ -16,8 +16,9 @@ def intervals(
     lines: Mapping[str, tuple[float, float | None, float | None]],
     title: str,
     references: Mapping[str, float] | None = None,
+    whole: tuple[float, float] | None = None,
 ) -> Spec:
-    """Name -> (value, low, high); ends that are None are not drawn."""
+    """Name -> (value, low, high); ends that are None are not drawn. `whole`: what the axis shows at least."""
     rows: Data = [
         {
             "name": name, "value": round(value, 4), "low": round(value if low is None else low, 4),
@@ -26,8 +27,8 @@ def intervals(
         for name, (value, low, high) in lines.items()
     ]  # fmt: skip
     ends = [row[key] for row in rows for key in ("low", "high")] + list((references or {}).values())
-    room = 0.1 * (max(ends) - min(ends)) or 0.1
-    low, high = min(ends) - room, max(ends) + room
+    room = 0.0 if whole else 0.1 * (max(ends) - min(ends)) or 0.1
+    low, high = min([*ends, *(whole or ())]) - room, max([*ends, *(whole or ())]) + room
     scale = alt.Scale(domain=[low, high], nice=False, zero=False)
     y = alt.Y("name:N", title=None, sort=list(lines))
     tooltip = [

@@ -55,7 +55,8 @@ class TrainingState:
 
     @property
     def best_score(self) -> float:
-        return max((epoch.score for epoch in self.history), default=-float("inf"))
+        """Of those that may be kept."""
+        return max((epoch.score for epoch in self.history if epoch.best), default=-float("inf"))
 
 
 def fit(
@@ -90,6 +91,7 @@ def fit(
         began = time.perf_counter()
         total = 0.0
         module.train()
+        rate = learning_rate(state, config)
         steps = cut(lengths, config.batch_size, np.random.default_rng([seed, number]))
         with dropout_of(seed, number):
             for step, indices in enumerate(steps, (number - 1) * len(steps)):
@@ -98,9 +100,9 @@ def fit(
                 for part in parts(indices, lengths, most):
                     batch = train.batch(part)
                     loss = loss_of(model.learn(batch, attention), batch)
-                    loss.backward()  # type: ignore[no-untyped-call]
+                    (loss / len(indices) if config.reduction == "mean" else loss).backward()  # type: ignore[no-untyped-call]
                     summed += loss.item()
-                take_step(optimiser, config, step, config.epochs * len(steps), len(indices))
+                take_step(optimiser, config, rate, step, config.epochs * len(steps), len(indices))
                 total += summed
                 on_step(len(indices), summed / len(indices))
         module.eval()
@@ -108,7 +110,7 @@ def fit(
         scores = performance(dev.labels, predict(model, dev))
         mean_loss = total / len(train)
         score = -mean_loss if metric == "loss" else scores[metric]
-        better = score > state.best_score
+        better = score > state.best_score and number >= config.keep_from
         epoch = Epoch(number, mean_loss, scores, score, better, time.perf_counter() - began)
         weights = copy(module.state_dict())
         state = TrainingState(
@@ -122,6 +124,12 @@ def fit(
     module.eval()
 
 
+def learning_rate(state: TrainingState, config: TrainingConfig) -> float:
+    """Of the next epoch. It follows from the epochs before, so a run that is resumed has it, too."""
+    worse = sum(not epoch.best for epoch in state.history) if config.halve_rate else 0
+    return config.learning_rate * 0.5**worse
+
+
 @contextmanager
 def dropout_of(seed: int, epoch: int) -> Iterator[None]:
     """Chance inside a network (dropout) comes from (seed, epoch), too; the process's own generator is left alone."""
@@ -131,16 +139,22 @@ def dropout_of(seed: int, epoch: int) -> Iterator[None]:
 
 
 def take_step(
-    optimiser: torch.optim.Optimizer, config: TrainingConfig, step: int, steps: int, examples: int
+    optimiser: torch.optim.Optimizer,
+    config: TrainingConfig,
+    rate: float,
+    step: int,
+    steps: int,
+    examples: int,
 ) -> None:
-    """Step number `step` of `steps`, at the rate that is due there, which depends on nothing else."""
+    """Step number `step` of `steps`, at the part of the epoch's `rate` that is due there."""
+    due = 1.0
     if config.warm_up is not None:
         due = min((step + 1) / (config.warm_up * steps + 1), (steps - step) / steps)
-        for group in optimiser.param_groups:
-            group["lr"] = config.learning_rate * due
-    if config.clip is not None:  # of the mean over the examples: losses are sums
+    for group in optimiser.param_groups:
+        group["lr"] = rate * due
+    if config.clip is not None:  # of the mean over the examples
         learnt = [p for group in optimiser.param_groups for p in group["params"]]
-        torch.nn.utils.clip_grad_norm_(learnt, config.clip * examples)
+        torch.nn.utils.clip_grad_norm_(learnt, config.clip * (examples if config.reduction == "sum" else 1))
     optimiser.step()
 
 
@@ -178,7 +192,8 @@ def make_optimiser(model: Trainable, config: TrainingConfig) -> torch.optim.Opti
     model.embedding.weight.requires_grad_(config.train_embeddings)
     names = {name: p for name, p in model.module.named_parameters() if p.requires_grad}
     adamw = config.optimiser == "adamw"
-    without = {name for name, p in names.items() if (p.dim() < 2 if adamw else _is_attention(name))}
+    decayed = config.attention_decay
+    without = {n for n, p in names.items() if (p.dim() < 2 if adamw else not decayed and _is_attention(n))}
     groups = [
         {
             "params": [p for name, p in names.items() if name not in without],
