@@ -147,7 +147,8 @@ class Executor:
             run.check()
         return found
 
-    def performance(self, model: Model, texts: AskedTexts, ask: Ask) -> dict[str, Any]:
+    @staticmethod
+    def performance(model: Model, texts: AskedTexts, ask: Ask) -> dict[str, Any]:
         """Scores of the texts that were asked about; without those where a text has no label."""
         encoded = model.encode([texts.examples[place] for place in texts.places.tolist()])
         told = {"split": ask.split, "examples": len(encoded)}

@@ -1,0 +1,237 @@
+"""A model and the texts of its audit, in a folder or in memory alone: both can be asked experiments, and are looked at
+before anything is computed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from heedful.engine.progress import Progress
+from heedful.errors import Mistake
+from heedful.experiments import Trial, experiment_of, summary_with_verdict, without_verdict
+from heedful.experiments.verdict import Verdict
+from heedful.records import Example, Split
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from heedful.engine.model_sources import ModelSource
+    from heedful.engine.plan import Plan
+    from heedful.engine.task import Ask
+    from heedful.engine.workspace import Workspace
+    from heedful.models.model import Model
+    from heedful.store.run import Run
+
+LOOK = 500  # texts that are looked at before anything is asked, evenly spread
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An experiment's answer about some texts, and the seconds that it took when it was computed."""
+
+    experiment: str
+    table: pa.Table
+    summary: Mapping[str, Any]
+    verdict: Verdict | None
+    texts: int
+    seconds: float
+
+
+class Audited(Protocol):
+    """A model on the texts of a split."""
+
+    name: str
+    description: str
+    data: str
+    split: Split
+    labels: tuple[str, ...]
+    size: int
+    folder: Path | None
+    looked: Mapping[int, Example]  # at most LOOK texts, by their place
+
+    @property
+    def model(self) -> Model: ...
+
+    def ask(self, experiment: str, options: Mapping[str, Any], texts: int) -> Answered:
+        """Of so many texts, evenly spread; raises what goes wrong."""
+        ...
+
+    def performance(self) -> Mapping[str, Any]: ...
+
+
+class InFolder(Audited):
+    """A model that can be found again: rows are kept in a folder and not computed twice."""
+
+    def __init__(
+        self, source: ModelSource, run: Run | None, data: str | None, given: Mapping[str, Any], split: Split,
+        workspace: Workspace, progress: Progress,
+    ) -> None:  # fmt: skip
+        from heedful.engine.executor import Executor
+
+        self.source, self.workspace, self.progress, self.split = source, workspace, progress, split
+        self.name, self.description, self.labels = source.name, source.description, source.labels
+        self._plan, self.data, self.size, self.looked = _open(source, run, data, given, split, workspace)
+        self.executor = Executor(workspace)
+        if not self.size:
+            raise Mistake(f"{self.data} has no {split} texts to audit with.")
+        planned = self._plan(())
+        self._do(planned)
+        self.run = workspace.run(next(task.run for task in reversed(planned.tasks.values())))
+        self.folder = self.run.path
+
+    @property
+    def model(self) -> Model:
+        return self.executor.model(self.run)[0]
+
+    def ask(self, experiment: str, options: Mapping[str, Any], texts: int) -> Answered:
+        from heedful.engine.plan import ask
+
+        whole = self._plan([ask(experiment, options, self.split, None)])
+        planned = whole
+        if texts < self.size and not self._finished(whole):
+            planned = self._plan([ask(experiment, options, self.split, texts)])
+        self._do(planned)
+        (*_, rows), (*_, summary) = planned.of("experiment"), planned.of("summarise")
+        results = self.run.results
+        seal = results.seal(experiment, rows.key) or {}
+        stored = results.check_summary(experiment, summary.key) or {}
+        found, verdict = without_verdict({n: v for n, v in stored.items() if n not in ("task", "sha256")})
+        table = results.rows(experiment, rows.key)
+        return Answered(experiment, table, found, verdict, int(seal["n_texts"]), float(seal["seconds"]))
+
+    def performance(self) -> Mapping[str, Any]:
+        return self.run.results.summary("performance") or {}
+
+    def _finished(self, planned: Plan) -> bool:
+        """All texts were asked about before: then nothing is gained by fewer."""
+        from heedful.engine.status import plan_status
+
+        return all(state.state == "finished" for state in plan_status(planned, self.workspace).values())
+
+    def _do(self, planned: Plan) -> None:
+        from heedful.engine.carry_out import carry_out
+
+        carry_out(planned, self.workspace, self.progress, "here", strict=True, executor=self.executor)
+
+
+def _open(
+    source: ModelSource, run: Run | None, data: str | None, given: Mapping[str, Any], split: Split, workspace: Workspace
+) -> tuple[Callable[[Sequence[Ask]], Plan], str, int, Mapping[int, Example]]:
+    """(how questions are planned, name of the data, how many texts there are, some of them)."""
+    from heedful.config import DataOptions
+    from heedful.engine.data_sources import read_split
+    from heedful.engine.other_data import as_the_model_reads, read_as, read_other
+    from heedful.engine.plan import is_own_data, plan_for_run, plan_trial
+
+    folders, hash_file = workspace.data_dirs, workspace.hash_file
+    if data is None and run is None:
+        raise Mistake(f"{source.name} has no data of its own: say with --data what it is to be audited with.")
+    if data is None and given:
+        raise Mistake(f"{next(iter(given))} says how to read data: give --data, too.")
+    if run is not None and run.trial is None and (data is None or is_own_data(run, data, given, folders, hash_file)):
+        own, config = run, run.config
+        read = read_split(config.dataset, config.data, split, LOOK, folders)
+        return lambda asks: plan_for_run(own, asks, folders, hash_file), own.dataset, read.size, read.examples
+    if data is None:
+        assert run is not None
+        assert run.trial is not None
+        data, options = run.trial.dataset, run.trial.data
+    else:
+        options = read_as(source, data, DataOptions.parse(dict(given), f"reading {data}"), split)
+    which, how = data, options
+    read = read_other(which, how, split, LOOK, folders)
+    examples = as_the_model_reads(read.examples, read.task, read.labels, source, which)
+
+    def planned(asks: Sequence[Ask]) -> Plan:
+        return plan_trial(source, which, how, asks, workspace.runs, folders, hash_file)
+
+    return planned, Path(which).name, read.size, examples
+
+
+class InMemory(Audited):
+    """A model that nobody could find again, or texts that are given: nothing is kept."""
+
+    folder = None
+
+    def __init__(
+        self, source: ModelSource, examples: Mapping[int, Example], data: str, split: Split, progress: Progress
+    ) -> None:
+        from heedful.data.batching import CPU
+
+        self.progress, self.examples, self.data, self.split = progress, examples, data, split
+        self.name, self.description, self.labels = source.name, source.description, source.labels
+        self.size, self.looked = len(examples), examples
+        self._model = source.load(CPU)
+
+    @property
+    def model(self) -> Model:
+        return self._model
+
+    def ask(self, experiment: str, options: Mapping[str, Any], texts: int) -> Answered:
+        from heedful.api.experiments import ask_loaded
+        from heedful.engine.plan import ask
+
+        began = time.perf_counter()
+        asked = ask(experiment, options, self.split, texts)
+        table = ask_loaded(asked, self._model, self.examples, self.progress).table
+        trial = Trial(experiment, table, {}, asked.options, self.labels, self._model.task)
+        summary, verdict = without_verdict(summary_with_verdict(experiment_of(experiment), trial))
+        seconds = time.perf_counter() - began
+        return Answered(experiment, table, summary, verdict, min(texts, self.size), seconds)
+
+    def performance(self) -> Mapping[str, Any]:
+        from heedful.engine.executor import Executor
+        from heedful.engine.plan import ask
+        from heedful.engine.run_texts import AskedTexts
+
+        places = np.array(sorted(self.examples), dtype=np.int64)
+        some = AskedTexts(places, self.examples, whole=True)
+        return Executor.performance(self._model, some, ask("correlation", {}, self.split))
+
+
+def open_subject(
+    model: object,
+    examples: Sequence[Example] | Sequence[str] | None,
+    queries: Sequence[str] | None,
+    data: str | None,
+    given: Mapping[str, Any],
+    split: Split,
+    labels: Sequence[str] | None,
+    runs: Path | None,
+    data_dirs: tuple[Path, ...],
+    progress: Progress,
+) -> Audited:
+    """Whatever was given, ready to be asked; what is wrong with it is said here."""
+    from heedful.api.experiments import find_model
+    from heedful.api.words import as_examples
+    from heedful.data.batching import CPU
+    from heedful.engine.workspace import Workspace
+
+    source, run = find_model(model, **({} if labels is None else {"labels": list(labels)}))
+    if examples is not None:
+        texts = as_examples(source.load(CPU), examples, queries)
+        return InMemory(source, dict(enumerate(texts)), "the texts given", split, progress)
+    if source.fingerprint is None:
+        return InMemory(source, _read(source, data, given, split, data_dirs), Path(str(data)).name, split, progress)
+    folder = runs if runs is not None else Path("runs") if run is None else run.path.parent
+    return InFolder(source, run, data, given, split, Workspace(folder, data_dirs), progress)
+
+
+def _read(
+    source: ModelSource, data: str | None, given: Mapping[str, Any], split: Split, data_dirs: tuple[Path, ...]
+) -> Mapping[int, Example]:
+    from heedful.config import DataOptions
+    from heedful.engine.other_data import as_the_model_reads, read_as, read_other
+
+    if data is None:
+        raise Mistake("give examples or data: a model in memory has none of its own.")
+    options = read_as(source, data, DataOptions.parse(dict(given), f"reading {data}"), split)
+    read = read_other(data, options, split, None, data_dirs)
+    if not read.size:
+        raise Mistake(f"{data} has no {split} texts to audit with.")
+    return as_the_model_reads(read.examples, read.task, read.labels, source, data)
