@@ -19,6 +19,7 @@ from heedful.audit.standings import rank
 from heedful.engine.progress import Progress
 from heedful.errors import Mistake
 from heedful.experiments import EXPERIMENTS, Experiment, find
+from heedful.experiments.experiment import no_runs
 
 from heedful.records import SPLITS, Example, Split
 from heedful.registry import EXPLAINERS
@@ -54,6 +55,7 @@ def audit(
     budget: str | float = "5m",
     bars: Sequence[str] = (),
     methods: Sequence[str] = (),
+    experiments: Sequence[str] = (),
     labels: Sequence[str] | None = None,
     runs: str | Path | None = None,
     data_dirs: Sequence[str | Path] = (),
@@ -64,7 +66,8 @@ def audit(
 
     Everything that applies to the model is asked about as many texts as fit into `budget` ("5m"), of the examples
     given, of `data`, or of the corpus that a run was trained on. `bars` are checked: "faithfulness(lrp).comprehensiveness
-    >= 0.2". `methods` are further explainers than those that are asked anyway. `labels` are names for those of a Hugging
+    >= 0.2". `methods` and `experiments` are asked beside those that are asked anyway: slow explainers, experiments that
+    train further models. `labels` are names for those of a Hugging
     Face model that has none. Rows, summaries and the audit itself are kept in the folder of the model on these data; an
     audit that was interrupted goes on from there. Of a model in memory, or of given examples, nothing is kept.
     """
@@ -74,7 +77,7 @@ def audit(
     if isinstance(examples, str | Path):
         data, examples = examples, None
     subject = open_audited(model, examples, data, data_options, queries, split, labels, runs, data_dirs, progress)
-    plan = make_plan(subject, wanted, methods)
+    plan = make_plan(subject, wanted, methods, experiments)
     answers, left_out = ask_within(subject, plan, seconds, progress)
     series = [
         one for name, answer in answers.items() for one in series_of(name, find(name).method_measures, answer.table)
@@ -122,18 +125,23 @@ def open_audited(
     )  # fmt: skip
 
 
-def make_plan(subject: Audited, bars: Sequence[Bar] = (), methods: Sequence[str] = ()) -> Plan:
+def make_plan(
+    subject: Audited, bars: Sequence[Bar] = (), methods: Sequence[str] = (), experiments: Sequence[str] = ()
+) -> Plan:
     """What applies to this model, by what it can do and by what is known of its texts."""
     left_out: dict[str, str] = {}
     can = _abilities(subject, left_out)
     by_bars = [bar.method for bar in bars if bar.method is not None]
     asked = _methods(can, [*methods, *by_bars], left_out)
+    by_name = {*map(EXPERIMENTS.check, experiments), *(bar.experiment for bar in bars)}
     chosen: dict[str, dict[str, Any]] = {}
     for name in EXPERIMENTS:
         experiment = find(name)
         missing = sorted(experiment.needs - can)
         if missing:
             left_out[name] = f"it needs a model that {' and '.join(missing)}"
+        elif experiment.runs is not no_runs and name not in by_name:
+            left_out[name] = f"it trains further models, which takes long: ask for it with --experiment {name}"
         elif experiment.method_measures or experiment.judge is not None:
             takes = "methods" in experiment.config.model_fields
             chosen[name] = {"methods": asked} if takes else {}
