@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from heedful.audit.standings import Check, Cost, Explained
+from heedful.auditing.standings import Check, Cost, Explained
 from heedful.engine.progress import Progress
 from heedful.errors import Mistake
 from heedful.explainers import EXPLAINERS
@@ -76,7 +76,9 @@ def _axiom(checks: Sequence[Any]) -> list[Check]:
     if not checks:
         return []
     kept = sum(check.ok for check in checks)
-    return [Check(checks[0].name, kept == len(checks), f"{checks[0].name} met in {kept} of {len(checks)} texts")]
+    return [
+        Check(checks[0].name, kept == len(checks), f"{checks[0].name} met in {kept} of {len(checks)} texts")
+    ]
 
 
 def _sampling(first: Explanation, second: Explanation) -> Check:
@@ -105,4 +107,8 @@ def _together(shown: Sequence[Explanation], name: str) -> Explanation:
 
 def known_of(methods: Mapping[str, Explained] | Sequence[str]) -> dict[str, Explained]:
     """Kind and removal alone, where nothing was explained."""
-    return {name: Explained((e := EXPLAINERS.find(name)).kind, e.removal) for name in methods if name in EXPLAINERS}
+    return {
+        name: Explained((e := EXPLAINERS.find(name)).kind, e.removal)
+        for name in methods
+        if name in EXPLAINERS
+    }

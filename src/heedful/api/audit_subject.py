@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from heedful.engine.model_sources import MemorySource, ModelSource
 from heedful.engine.progress import Progress
 from heedful.errors import Mistake
 from heedful.experiments import Trial, experiment_of, summary_with_verdict, without_verdict
@@ -20,7 +21,6 @@ from heedful.records import Example, Split
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from heedful.engine.model_sources import ModelSource
     from heedful.engine.plan import Plan
     from heedful.engine.task import Ask
     from heedful.engine.workspace import Workspace
@@ -28,6 +28,20 @@ if TYPE_CHECKING:
     from heedful.store.run import Run
 
 LOOK = 500  # texts that are looked at before anything is asked, evenly spread
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The texts that a model is to be audited with, and what is said of them and of the model."""
+
+    examples: Sequence[Example] | Sequence[str] | None
+    queries: Sequence[str] | None
+    data: str | None  # a corpus, a file, hf:ID; None: the examples, or a run's own data
+    data_options: Mapping[str, Any]
+    split: Split
+    labels: Sequence[str] | None  # names for those of a model that has none
+    runs: Path | None
+    data_dirs: tuple[Path, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +82,19 @@ class InFolder(Audited):
     """A model that can be found again: rows are kept in a folder and not computed twice."""
 
     def __init__(
-        self, source: ModelSource, run: Run | None, data: str | None, given: Mapping[str, Any], split: Split,
-        workspace: Workspace, progress: Progress,
-    ) -> None:  # fmt: skip
+        self, source: ModelSource, run: Run | None, given: Given, workspace: Workspace, progress: Progress
+    ) -> None:
         from heedful.engine.executor import Executor
 
-        self.source, self.workspace, self.progress, self.split = source, workspace, progress, split
+        self.workspace, self.progress, self.split = workspace, progress, given.split
         self.name, self.description, self.labels = source.name, source.description, source.labels
-        self._plan, self.data, self.size, self.looked = _open(source, run, data, given, split, workspace)
+        self._plan, self.data, self.size, self.looked = _open(source, run, given, workspace)
         self.executor = Executor(workspace)
         if not self.size:
-            raise Mistake(f"{self.data} has no {split} texts to audit with.")
+            raise Mistake(f"{self.data} has no {given.split} texts to audit with.")
         planned = self._plan(())
         self._do(planned)
-        self.run = workspace.run(next(task.run for task in reversed(planned.tasks.values())))
+        self.run = workspace.run([*planned.tasks.values()][-1].run)
         self.folder = self.run.path
 
     @property
@@ -120,7 +133,7 @@ class InFolder(Audited):
 
 
 def _open(
-    source: ModelSource, run: Run | None, data: str | None, given: Mapping[str, Any], split: Split, workspace: Workspace
+    source: ModelSource, run: Run | None, given: Given, workspace: Workspace
 ) -> tuple[Callable[[Sequence[Ask]], Plan], str, int, Mapping[int, Example]]:
     """(how questions are planned, name of the data, how many texts there are, some of them)."""
     from heedful.config import DataOptions
@@ -128,12 +141,17 @@ def _open(
     from heedful.engine.other_data import as_the_model_reads, read_as, read_other
     from heedful.engine.plan import is_own_data, plan_for_run, plan_trial
 
+    data, how_given, split = given.data, given.data_options, given.split
     folders, hash_file = workspace.data_dirs, workspace.hash_file
     if data is None and run is None:
         raise Mistake(f"{source.name} has no data of its own: say with --data what it is to be audited with.")
-    if data is None and given:
-        raise Mistake(f"{next(iter(given))} says how to read data: give --data, too.")
-    if run is not None and run.trial is None and (data is None or is_own_data(run, data, given, folders, hash_file)):
+    if data is None and how_given:
+        raise Mistake(f"{next(iter(how_given))} says how to read data: give --data, too.")
+    if (
+        run is not None
+        and run.trial is None
+        and (data is None or is_own_data(run, data, how_given, folders, hash_file))
+    ):
         own, config = run, run.config
         read = read_split(config.dataset, config.data, split, LOOK, folders)
         return lambda asks: plan_for_run(own, asks, folders, hash_file), own.dataset, read.size, read.examples
@@ -142,7 +160,7 @@ def _open(
         assert run.trial is not None
         data, options = run.trial.dataset, run.trial.data
     else:
-        options = read_as(source, data, DataOptions.parse(dict(given), f"reading {data}"), split)
+        options = read_as(source, data, DataOptions.parse(dict(how_given), f"reading {data}"), split)
     which, how = data, options
     read = read_other(which, how, split, LOOK, folders)
     examples = as_the_model_reads(read.examples, read.task, read.labels, source, which)
@@ -159,7 +177,12 @@ class InMemory(Audited):
     folder = None
 
     def __init__(
-        self, source: ModelSource, examples: Mapping[int, Example], data: str, split: Split, progress: Progress
+        self,
+        source: ModelSource,
+        examples: Mapping[int, Example],
+        data: str,
+        split: Split,
+        progress: Progress,
     ) -> None:
         from heedful.data.batching import CPU
 
@@ -194,44 +217,34 @@ class InMemory(Audited):
         return Executor.performance(self._model, some, ask("correlation", {}, self.split))
 
 
-def open_subject(
-    model: object,
-    examples: Sequence[Example] | Sequence[str] | None,
-    queries: Sequence[str] | None,
-    data: str | None,
-    given: Mapping[str, Any],
-    split: Split,
-    labels: Sequence[str] | None,
-    runs: Path | None,
-    data_dirs: tuple[Path, ...],
-    progress: Progress,
-) -> Audited:
+def open_subject(model: object, given: Given, progress: Progress) -> Audited:
     """Whatever was given, ready to be asked; what is wrong with it is said here."""
     from heedful.api.experiments import find_model
     from heedful.api.words import as_examples
     from heedful.data.batching import CPU
     from heedful.engine.workspace import Workspace
 
-    source, run = find_model(model, **({} if labels is None else {"labels": list(labels)}))
-    if examples is not None:
-        texts = as_examples(source.load(CPU), examples, queries)
-        return InMemory(source, dict(enumerate(texts)), "the texts given", split, progress)
+    options = {} if given.labels is None else {"labels": list(given.labels)}
+    source, run = find_model(model, **options)
+    if given.examples is not None:
+        source = MemorySource(source.load(CPU))
+        texts = as_examples(source.model, given.examples, given.queries)
+        return InMemory(source, dict(enumerate(texts)), "the texts given", given.split, progress)
     if source.fingerprint is None:
-        return InMemory(source, _read(source, data, given, split, data_dirs), Path(str(data)).name, split, progress)
-    folder = runs if runs is not None else Path("runs") if run is None else run.path.parent
-    return InFolder(source, run, data, given, split, Workspace(folder, data_dirs), progress)
+        return InMemory(source, _read(source, given), Path(str(given.data)).name, given.split, progress)
+    folder = given.runs if given.runs is not None else Path("runs") if run is None else run.path.parent
+    return InFolder(source, run, given, Workspace(folder, given.data_dirs), progress)
 
 
-def _read(
-    source: ModelSource, data: str | None, given: Mapping[str, Any], split: Split, data_dirs: tuple[Path, ...]
-) -> Mapping[int, Example]:
+def _read(source: ModelSource, given: Given) -> Mapping[int, Example]:
     from heedful.config import DataOptions
     from heedful.engine.other_data import as_the_model_reads, read_as, read_other
 
+    data, split = given.data, given.split
     if data is None:
         raise Mistake("give examples or data: a model in memory has none of its own.")
-    options = read_as(source, data, DataOptions.parse(dict(given), f"reading {data}"), split)
-    read = read_other(data, options, split, None, data_dirs)
+    options = read_as(source, data, DataOptions.parse(dict(given.data_options), f"reading {data}"), split)
+    read = read_other(data, options, split, None, given.data_dirs)
     if not read.size:
         raise Mistake(f"{data} has no {split} texts to audit with.")
     return as_the_model_reads(read.examples, read.task, read.labels, source, data)

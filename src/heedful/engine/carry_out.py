@@ -88,7 +88,11 @@ def train_one(config: RunConfig, workspace: Workspace, progress: Progress) -> Ru
 
 
 def run_here(
-    schedule: Schedule, workspace: Workspace, progress: Progress, strict: bool, executor: Executor | None = None
+    schedule: Schedule,
+    workspace: Workspace,
+    progress: Progress,
+    strict: bool,
+    executor: Executor | None = None,
 ) -> None:
     """In this process: Ctrl-C and the bars of a single task work as one expects."""
     from heedful.engine.executor import Executor

@@ -73,7 +73,9 @@ class MethodMeasure:
     only: str | None = None
     condition: str | None = None
     chance: str | None = None  # the column of what a random order gets; None: the rows of the method `random`
-    possible: str | float | None = None  # the column of what the best order that was found gets, or what that is
+    possible: str | float | None = (
+        None  # the column of what the best order that was found gets, or what that is
+    )
     rising: bool = True  # more is better
     about: Literal["faithfulness", "ground truth", "plausibility"] = "faithfulness"
     ranks: bool = False  # explainers are ordered by it

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from heedful.audit.bars import Outcome
-from heedful.audit.recommend import recommend, sensitivity
-from heedful.audit.standings import Standings
+from heedful.auditing.bars import Outcome
+from heedful.auditing.recommend import recommend, sensitivity
+from heedful.auditing.standings import Standings
 from heedful.experiments.verdict import Verdict
 from heedful.explanation import Explanation
 
@@ -40,7 +40,6 @@ class Question:
     paper: str
     texts: int
     seconds: float
-    forwards: float  # passes through the model, by the experiment's own count
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +76,13 @@ class Audit:
         """One row for each method, the best first."""
         import pandas as pd
 
-        from heedful.audit.table import cells
+        from heedful.auditing.table import cells
 
         return pd.DataFrame([line.plain() for line in cells(self)])
 
     def check(self, *bars: str) -> tuple[Outcome, ...]:
         """Further bars, against what was found."""
-        from heedful.audit.bars import check_bar, parse_bars
+        from heedful.auditing.bars import check_bar, parse_bars
 
         return tuple(
             check_bar(bar, self.standings.findings, self.summaries, self.left_out) for bar in parse_bars(bars)
@@ -91,19 +90,19 @@ class Audit:
 
     def to_html(self) -> str:
         """One self-contained page."""
-        from heedful.audit.page import page
+        from heedful.auditing.page import page
 
         return page(self)
 
     def to_markdown(self) -> str:
         """A section for a model card."""
-        from heedful.audit.model_card import model_card
+        from heedful.auditing.model_card import model_card
 
         return model_card(self)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; what is undefined is None."""
-        from heedful.audit.table import HEADER, cells
+        from heedful.auditing.table import HEADER, cells
 
         lines = list(cells(self))
         return {

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from heedful.audit.recommend import ANSWERS, percent, q_value
-from heedful.audit.standings import Standing
+from heedful.auditing.recommend import ANSWERS, percent, q_value
+from heedful.auditing.standings import Standing
 from heedful.figures.names import method_name
 
 if TYPE_CHECKING:
-    from heedful.audit.record import Audit
+    from heedful.auditing.record import Audit
 
 HEADER = ("method", "kind", "better than random?", "of the possible (95% CI)", "checks", "cost a text")
 MARKS = {"better": "✓", "no better": "✗", "worse": "✗", "cannot tell": "?"}
@@ -93,4 +93,10 @@ def _cost(one: Standing) -> str:
 
 
 def _milliseconds(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds >= 1 else f"{1000 * seconds:.2g} ms" if seconds < 0.1 else f"{1000 * seconds:.0f} ms"
+    return (
+        f"{seconds:.1f} s"
+        if seconds >= 1
+        else f"{1000 * seconds:.2g} ms"
+        if seconds < 0.1
+        else f"{1000 * seconds:.0f} ms"
+    )

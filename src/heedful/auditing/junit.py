@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from heedful.audit.record import Audit
+from heedful.auditing.record import Audit
 
 # Characters that XML 1.0 does not allow, not even escaped; a data file's name may hold any.
 FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

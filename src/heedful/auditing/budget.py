@@ -28,9 +28,7 @@ def parse_budget(text: str | float) -> float:
         try:
             seconds = float(given)
         except ValueError:
-            raise Mistake(
-                f"--budget {text!r}: a time is needed, for example 90s, 5m or 1h30m."
-            ) from None
+            raise Mistake(f"--budget {text!r}: a time is needed, for example 90s, 5m or 1h30m.") from None
     if not 0 < seconds < math.inf:
         raise Mistake(f"--budget {text!r}: the time must be more than nothing, for example 5m.")
     return seconds
@@ -66,7 +64,7 @@ def texts_that_fit(asked: Asked, seconds: float, size: int) -> int:
     n = int(seconds / asked.each) if asked.each > 0 else size
     if n >= size:
         return size
-    step = 10 ** max(0, len(str(max(n, 1))) - 2)
+    step = int(10 ** max(0, len(str(max(n, 1))) - 2))
     return n // step * step
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from heedful.audit.record import Audit
+from heedful.auditing.record import Audit
 
 
-def annotations(audit: Audit) -> Iterator[str]:
+def annotation_lines(audit: Audit) -> Iterator[str]:
     """One line for each bar, and one for the recommendation."""
     for one in audit.outcomes:
         kind = "notice" if one.met else "error"

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from heedful.audit.findings import Answer, Finding, Gain, Thresholds, adjust, finding_of, gain_of
-from heedful.audit.series import Series
+from heedful.auditing.findings import Answer, Finding, Gain, Thresholds, adjust, finding_of, gain_of
+from heedful.auditing.series import Series
 from heedful.figures.names import join_words
 from heedful.measure.columns import Floats
 from heedful.measure.paired import paired
@@ -117,7 +117,7 @@ def rank(
     experiment = ranking[0].experiment if ranking else ""
     ranking = [one for one in ranking if one.experiment == experiment]
     methods = list(dict.fromkeys(one.method for one in ranking))
-    conditions = [name for name in dict.fromkeys(one.condition for one in ranking)]
+    conditions = list(dict.fromkeys(one.condition for one in ranking))
     shares = {method: share_of([one for one in ranking if one.method == method]) for method in methods}
     parts = {
         (method, condition): share_of(
@@ -129,7 +129,9 @@ def rank(
     }
     gains = [one.gain for one in findings]
     gains += [gain_of(*share) for share in (*shares.values(), *parts.values())]
-    by_share = sorted(methods, key=lambda method: -np.nan_to_num(gains[len(findings) + methods.index(method)].mean, nan=-9))
+    by_share = sorted(
+        methods, key=lambda method: -np.nan_to_num(gains[len(findings) + methods.index(method)].mean, nan=-9)
+    )
     best = next((method for method in by_share if _kind(known, method) != "control"), None)
     versus = {m: paired(shares[best][0], shares[m][0]).p for m in methods if m != best} if best else {}
     adjusted = adjust([*gains, *(_as_gain(p) for p in versus.values())])
@@ -165,12 +167,23 @@ def _mean(values: Sequence[Floats]) -> Floats:
 
 
 def _standing(
-    method: str, known: Explained, share: Gain, parts: Mapping[str, Gain], behind: float | None, thresholds: Thresholds
+    method: str,
+    known: Explained,
+    share: Gain,
+    parts: Mapping[str, Gain],
+    behind: float | None,
+    thresholds: Thresholds,
 ) -> Standing:
     answer = share.answer(thresholds)
     needed = share.needed(thresholds) if answer == "cannot tell" else None
     return Standing(
-        method, known, share, answer, needed, {c: gain.answer(thresholds) for c, gain in parts.items()}, behind
+        method,
+        known,
+        share,
+        answer,
+        needed,
+        {c: gain.answer(thresholds) for c, gain in parts.items()},
+        behind,
     )
 
 
@@ -187,5 +200,3 @@ def _as_gain(p: float) -> Gain:
     """A test of its own that only takes its place in the family."""
     nan = float("nan")
     return Gain(0, nan, nan, nan, nan, p, nan)
-
-

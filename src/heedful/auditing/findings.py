@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from heedful.audit.series import Series
+from heedful.auditing.series import Series
 from heedful.measure.columns import Floats
 from heedful.measure.discovery import benjamini_hochberg
 from heedful.measure.paired import paired
@@ -20,7 +20,9 @@ Answer = Literal["better", "no better", "worse", "cannot tell"]
 
 LEVEL = 0.05  # of all findings of an audit, the share that may be expected to be chance
 NEGLIGIBLE = 0.1  # of the way from a random order to the best one that was found
-SMALL = 0.2  # where nothing is known of the best order: in standard deviations of the gain (Cohen 1988: small)
+SMALL = (
+    0.2  # where nothing is known of the best order: in standard deviations of the gain (Cohen 1988: small)
+)
 MOST = 100_000  # texts: more is "more than can be had"
 
 

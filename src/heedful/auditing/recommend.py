@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-
-from heedful.audit.findings import Answer, Gain, Thresholds
-from heedful.audit.standings import Standing, Standings, again
+from heedful.auditing.findings import Answer, Gain, Thresholds
+from heedful.auditing.standings import Standing, Standings, again
 from heedful.figures.names import join_words, method_name
 
 ATTENTION = "attention"
@@ -67,7 +66,9 @@ def _sentences(standings: Standings) -> Iterator[str]:
         ("no better", "no better than a random order"),
         ("worse", "worse than a random order: the words it names matter less than words drawn at random"),
     ):
-        found = [method_name(one.method) for one in methods if one.answer == answer and one.method != ATTENTION]
+        found = [
+            method_name(one.method) for one in methods if one.answer == answer and one.method != ATTENTION
+        ]
         if found:
             yield f"Do not use {join_words(found)}: {said}."
     for one in methods:
@@ -83,7 +84,11 @@ def _sentences(standings: Standings) -> Iterator[str]:
 
 def _level(chosen: Standing, others: Sequence[Standing]) -> str:
     told = join_words([f"{method_name(one.method)} ({percent(one.share.mean)})" for one in others])
-    why = "it costs least" if _trouble(chosen)[2] <= min(_trouble(one)[2] for one in others) else "they break checks"
+    why = (
+        "it costs least"
+        if _trouble(chosen)[2] <= min(_trouble(one)[2] for one in others)
+        else "they break checks"
+    )
     return f"With these texts {told} cannot be told from it; {why}."
 
 
@@ -155,5 +160,3 @@ def sensitivity(standings: Standings) -> str:
     if not changes:
         return "With thresholds half or twice as high every answer would be the same."
     return f"Other thresholds would change answers: {'; '.join(changes)}."
-
-

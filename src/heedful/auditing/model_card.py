@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.metadata import version
 
-from heedful.audit.budget import in_time
-from heedful.audit.record import Audit
-from heedful.audit.table import HEADER, cells
+from heedful.auditing.budget import in_time
+from heedful.auditing.record import Audit
+from heedful.auditing.table import HEADER, cells
 from heedful.heatmap import visible
 
 
@@ -28,13 +29,20 @@ def model_card(audit: Audit) -> str:
     ]
     if audit.outcomes:
         rows = [
-            (one.bar.text, "–" if one.value is None else f"{one.value:.4g}", "met" if one.met else "**missed**")
+            (
+                one.bar.text,
+                "–" if one.value is None else f"{one.value:.4g}",
+                "met" if one.met else "**missed**",
+            )
             for one in audit.outcomes
         ]
         lines += ["### Bars", "", *_table(("bar", "found", "outcome"), rows), ""]
     if audit.verdicts:
         lines += ["### Its attention", ""]
-        lines += [f"- {_plain(one.question)} **{_plain(one.answer)}.** {_plain(one.sentence)}" for one in audit.verdicts.values()]
+        lines += [
+            f"- {_plain(one.question)} **{_plain(one.answer)}.** {_plain(one.sentence)}"
+            for one in audit.verdicts.values()
+        ]
         lines.append("")
     if audit.left_out:
         told = "; ".join(f"{name} ({_plain(why).rstrip('.')})" for name, why in audit.left_out.items())
@@ -44,8 +52,12 @@ def model_card(audit: Audit) -> str:
     return "\n".join(lines)
 
 
-def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
-    return [f"| {' | '.join(header)} |", f"|{'---|' * len(header)}", *(f"| {' | '.join(map(_cell, row))} |" for row in rows)]
+def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
+    return [
+        f"| {' | '.join(header)} |",
+        f"|{'---|' * len(header)}",
+        *(f"| {' | '.join(map(_cell, row))} |" for row in rows),
+    ]
 
 
 def _cell(text: str) -> str:

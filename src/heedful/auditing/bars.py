@@ -1,10 +1,10 @@
 """Bars: what an audit has to reach, in words that a machine can check.
 
-    faithfulness(lrp).comprehensiveness >= 0.2          the mean over the texts
-    faithfulness(lrp, mask).comprehensiveness >= 0.2    under one condition; without, under the first
-    faithfulness(lrp).comprehensiveness.low >= 0.1      the lower end of its 95% interval
-    correlation.attention/omission.overall.tau.mean > 0.3   a number of an experiment's summary
-    performance.accuracy >= 0.9                         a score of the model
+faithfulness(lrp).comprehensiveness >= 0.2          the mean over the texts
+faithfulness(lrp, mask).comprehensiveness >= 0.2    under one condition; without, under the first
+faithfulness(lrp).comprehensiveness.low >= 0.1      the lower end of its 95% interval
+correlation.attention/omission.overall.tau.mean > 0.3   a number of an experiment's summary
+performance.accuracy >= 0.9                         a score of the model
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from heedful.audit.findings import Finding
+from heedful.auditing.findings import Finding
 from heedful.errors import Mistake, one_of
 from heedful.experiments import EXPERIMENTS
 from heedful.experiments.description import number_at
@@ -81,7 +81,9 @@ def parse_bar(text: str) -> Bar:
     """Names are checked at once: a bar with a slip is found before anything is computed."""
     form = FORM.fullmatch(text)
     if form is None:
-        raise Mistake(f"--bar {text!r}: EXPERIMENT(method).statistic >= NUMBER is expected, like {EXAMPLE!r}.")
+        raise Mistake(
+            f"--bar {text!r}: EXPERIMENT(method).statistic >= NUMBER is expected, like {EXAMPLE!r}."
+        )
     sign = SPELLINGS.get(form["sign"], form["sign"])
     if sign not in SIGNS:
         raise Mistake(f"--bar {text!r}: the signs are {', '.join(SIGNS)}, not {form['sign']!r}.")
@@ -98,7 +100,9 @@ def parse_bar(text: str) -> Bar:
         measured = _measured(experiment) if experiment != PERFORMANCE else []
         if statistic.split(".")[0] in measured:
             first = statistic.split(".")[0]
-            raise Mistake(f"--bar {text!r}: {first} is told of each method: say which: {experiment}(lrp).{first}.")
+            raise Mistake(
+                f"--bar {text!r}: {first} is told of each method: say which: {experiment}(lrp).{first}."
+            )
     else:
         _among("experiment", experiment, [name for name in EXPERIMENTS if _measured(name)], text)
         _among("method", method, list(EXPLAINERS), text)
@@ -131,7 +135,11 @@ def check_bar(
 ) -> Outcome:
     """What was found decides; a bar about what was not measured is not met. `left_out`: reasons by name."""
     if bar.method is not None:
-        asked = [f for f in findings if (f.experiment, f.method, f.measure) == (bar.experiment, bar.method, bar.statistic)]
+        asked = [
+            f
+            for f in findings
+            if (f.experiment, f.method, f.measure) == (bar.experiment, bar.method, bar.statistic)
+        ]
         found = next((f for f in asked if bar.condition in (None, f.condition)), None)
         if found is None:
             return Outcome(bar, None, False, _why(bar, [f.condition for f in asked], left_out))
@@ -158,7 +166,11 @@ def _ends(bar: Bar, found: Finding) -> str:
     told = found.value if bar.part == "value" else found.share
     if math.isnan(told.low):
         return ""
-    holds = "; the interval holds the bar, so other texts could change this" if told.low < bar.bar < told.high else ""
+    holds = (
+        "; the interval holds the bar, so other texts could change this"
+        if told.low < bar.bar < told.high
+        else ""
+    )
     return f"(95% CI {told.low:.3g} to {told.high:.3g}, {found.gain.n} texts{holds})"
 
 
@@ -168,7 +180,9 @@ def _why(bar: Bar, conditions: Sequence[str], left_out: Mapping[str, str]) -> st
     for name in (bar.method, bar.experiment):
         if name is not None and name in left_out:
             return left_out[name]
-    return f"{bar.experiment} has no answer about {bar.method or bar.statistic} for this model and these texts."
+    return (
+        f"{bar.experiment} has no answer about {bar.method or bar.statistic} for this model and these texts."
+    )
 
 
 def _nearest(bar: Bar, known: list[str]) -> str:
