@@ -12,6 +12,7 @@ with one word or constant scores: that is null, is counted, and is never average
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,12 +26,13 @@ from heedful.experiments.correlation_published import compare
 from heedful.experiments.correlation_verdict import QUESTION, reasons, verdict
 from heedful.experiments.description import Column, Measure, Statistic, Trial
 from heedful.experiments.experiment import Batches, Chunk, Experiment, Ints, States, Summary, generators
-from heedful.experiments.summary import Bools, Line, column, mean, spread
+from heedful.experiments.summary import Bools, Line, column, mean, plain, spread
 from heedful.figures.figure import Figure
 from heedful.figures.names import pair_name
 from heedful.measure.agreement import expected_overlap, top_k_overlap
 from heedful.measure.columns import Floats
 from heedful.measure.rank import kendall, spearman, weighted_kendall
+from heedful.measure.statistics import significant
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -181,7 +183,7 @@ def compared(first: Floats, second: Floats, real: Bools, k: int) -> Chunk:
 def summarise(table: pa.Table) -> Summary:
     """For each pair, overall and by predicted class: n, undefined, mean, std, interval of each measure.
 
-    `tau` also has sig_frac, the share of the defined ones with p <= .05 (table 2).
+    `tau` also has sig_frac, the share of the defined ones with p <= .05 (table 2), and `significant`, the same by sign.
     """
     names = table["pair"].to_numpy(zero_copy_only=False)
     return {str(name): _by_class(table.filter(pa.array(names == name))) for name in dict.fromkeys(names)}
@@ -197,7 +199,11 @@ def _by_class(table: pa.Table) -> Line:
 
 def _line(table: pa.Table) -> Line:
     p, expected = column(table, "p"), column(table, "overlap_expected")
-    line = {name: spread(column(table, name), p if name == "tau" else None) for name in MEASURES}
+    line = {
+        name: spread(column(table, name), p if name == "tau" else None, within=COLUMNS[name].possible)
+        for name in MEASURES
+    }
+    line["tau"]["significant"] = plain(asdict(significant(column(table, "tau"), p)))
     line["overlap"]["expected"] = mean(expected)
     return line
 

@@ -11,7 +11,8 @@ from heedful.experiments.description import Column, Reason, Trial, number_at, pl
 from heedful.experiments.verdict import Grade, Verdict, Wording, border, ends, grade_at, percent
 from heedful.figures.figure import Figure
 from heedful.measure.columns import Floats, column
-from heedful.measure.statistics import between_seeds, mcnemar, proportion
+from heedful.measure.paired import mcnemar
+from heedful.measure.statistics import between_seeds, proportion
 
 LN2 = float(np.log(2))
 MARGINS = {"< .1": (0.0, 0.1), ".1 to .5": (0.1, 0.5), "≥ .5": (0.5, 1.1)}  # of the two most probable labels

@@ -128,7 +128,13 @@ class Experiment:
     def code(self) -> tuple[str, ...]:
         """The modules that decide a summary: when one of them changes, summaries are made again."""
         own = [made.__module__ for made in (self.summarise, self.judge) if made is not None]
-        names = ("experiments.summary", "experiments.verdict", "measure.columns", "measure.statistics")
+        names = (
+            "experiments.summary",
+            "experiments.verdict",
+            "measure.columns",
+            "measure.paired",
+            "measure.statistics",
+        )
         return tuple(dict.fromkeys([*own, *(f"heedful.{name}" for name in names)]))
 
 
