@@ -148,6 +148,41 @@ def erased_tables_of(n: int = 60, seed: int = 0) -> dict[str, pa.Table]:
     return {"erasure": table, "flips": table, "importance_sets": pa.concat_tables(rankings)}
 
 
+def evidence_tables_of(
+    n: int = 60, seed: int = 0, found: float = 0.7, effect: float = 0.5
+) -> dict[str, pa.Table]:
+    """The experiments with known evidence: attention finds this share of it, leave-one-out all, the rest by chance."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(6, 20, n)
+    base = {
+        "example": np.arange(n),
+        "predicted": rng.integers(0, 2, n),
+        "max_attention": rng.random(n),
+        "n_words": sizes,
+        "effect": np.clip(rng.normal(effect, 0.05, n), 0, 1),
+        "effect_random": np.clip(rng.normal(0.05, 0.02, n), 0, 1),
+        "correct": (rng.random(n) < 0.95) * 1.0,
+        "evidence_words": np.full(n, 2),
+        "chance": 2 / sizes,
+    }
+    rows = []
+    for method, share in {"attention": found, "omission": 1.0, "random": None, "uniform": None}.items():
+        precision = rng.binomial(2, 2 / sizes if share is None else share, n) / 2
+        rows.append(
+            pa.table(
+                base
+                | {"method": [method] * n, "precision": precision, "hit": (precision > 0) * 1.0}
+                | dict.fromkeys(("best_f1", "iou_f1", "auprc", "auc"), precision)
+                | {"rank": 1.5 + (1 - precision) * sizes / 2}
+            )
+        )
+    table = pa.concat_tables(rows)
+    return {
+        "planted": table,
+        "rationales": table.drop_columns(["effect", "effect_random", "correct"]),
+    }
+
+
 def explained_of(place: int, example: Example, labels: Sequence[str], seed: int = 0) -> Explained:
     rng, n = np.random.default_rng([seed, place]), len(example.passage)
 

@@ -103,6 +103,8 @@ EXPERIMENTS: Registry[Experiment] = Registry(
         "flips": "heedful.experiments.flips:FLIPS",
         "importance_sets": "heedful.experiments.importance_sets:IMPORTANCE_SETS",
         "heads": "heedful.experiments.heads:HEADS",
+        "planted": "heedful.experiments.planted:PLANTED",
+        "rationales": "heedful.experiments.rationales:RATIONALES",
     },
 )
 
