@@ -55,11 +55,13 @@ def audit(
     """Which explainer of a model to use, which not, and how sure that is; see docs/audit.md.
 
     Everything that applies to the model is asked about as many texts as fit into `budget` ("5m"), of the examples
-    given, of `data`, or of the corpus that a run was trained on. `bars` are checked ("faithfulness(lrp).comprehensiveness
-    >= 0.2"). `methods` and `experiments` are asked beside those that are asked anyway: slow explainers, experiments that
-    train further models; `plant` asks whether a planted shortcut is found. `labels` are names for those of a Hugging Face
-    model that has none. Rows, summaries and the audit itself are kept in the folder of the model on these data; an audit
-    that was interrupted goes on from there. Of a model in memory, or of given examples, nothing is kept.
+    given, of `data`, or of the corpus that a run was trained on. `bars` are checked, like
+    "faithfulness(lrp).comprehensiveness >= 0.2". `methods` and `experiments` are asked beside those that are asked
+    anyway: slow explainers, experiments that train further models; `plant` asks whether a planted shortcut is found.
+    `labels` are names for those of a Hugging Face model that has none.
+
+    Rows, summaries and the audit itself are kept in the folder of the model on these data; an audit that was
+    interrupted goes on from there. Of a model in memory, or of given examples, nothing is kept.
     """
     found = audit_to_files(
         model, examples, data=data, data_options=data_options, queries=queries, split=split, budget=budget, bars=bars,

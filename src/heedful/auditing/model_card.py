@@ -23,8 +23,8 @@ def model_card(audit: Audit) -> str:
     lines += [f"- Mind: {_plain(warning)}" for warning in audit.warnings]
     lines += ["", *_table(HEADER, [line.cells for line in cells(audit)]), ""]
     lines += [
-        f"*Of the possible*: 0% is a random order of the words, 100% the best order found. {audit.standings.thresholds.rule} "
-        f"{audit.sensitivity}",
+        "*Of the possible*: 0% is a random order of the words, 100% the best order found. "
+        f"{audit.standings.thresholds.rule} {audit.sensitivity}",
         "",
     ]
     if audit.outcomes:

@@ -106,9 +106,9 @@ def _finding(one: Any) -> dict[str, str]:
 
 
 def _text(explained: Explained) -> dict[str, Any]:
-    sure = float(explained.probabilities.max())
+    sure = f"with probability {float(explained.probabilities.max()):.2f}"
     return {
-        "outcome": f"Predicted {visible(explained.predicted)} with probability {sure:.2f}. ({visible(explained.id, 80)})",
+        "outcome": f"Predicted {visible(explained.predicted)} {sure}. ({visible(explained.id, 80)})",
         "methods": [
             {
                 "name": method_name(a.method),
