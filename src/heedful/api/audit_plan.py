@@ -113,51 +113,37 @@ def ask_within(
         if left <= 0 and answers:
             left_out[name] = f"there was no time left in {in_time(budget)}: give more with --budget"
             continue
-        progress.say(f"{name}: a first look")
         found = _attempt(subject, plan, name, min(PILOTS[0], subject.size), left_out)
         if found is not None:
             answers[name] = found
             left -= found.seconds
     ranking = [name for name in answers if _importance(find(name)) == 0]
     others = [name for name in answers if name not in ranking]
-    if ranking and others:
-        left, kept = RANKING * left, (1 - RANKING) * left
-    else:
-        kept = 0.0
-    for group, more in ((ranking, kept), (others, 0.0)):
+    later = (1 - RANKING) * left if ranking and others else 0.0
+    left -= later
+    for group, more in ((ranking, later), (others, 0.0)):
         for number, name in enumerate(group):
-            used = _grow(subject, plan, name, answers, left / (len(group) - number), left_out, progress)
-            left -= used
+            left -= _grow(subject, plan, answers, name, left / (len(group) - number), left_out, progress)
         left += more
     return answers, left_out
 
 
 def _grow(
-    subject: Audited,
-    plan: Plan,
-    name: str,
-    answers: dict[str, Answered],
-    seconds: float,
-    left_out: dict[str, str],
-    progress: Progress,
-) -> float:
+    subject: Audited, plan: Plan, answers: dict[str, Answered], name: str, seconds: float,
+    left_out: dict[str, str], progress: Progress,
+) -> float:  # fmt: skip
     """Ask about more texts for as long as that fits; the seconds that it took. What is there stays if more fails."""
-    used = 0.0
-    while True:
-        now = answers[name]
-        asked = Asked(now.texts, now.seconds)
-        n = next_texts(asked, seconds - used, subject.size)
-        if n is None:
-            return used
-        if now.texts < PILOTS[1] < n and PILOTS[1] * asked.each < 0.2 * (seconds - used):
-            n = PILOTS[1]  # few texts are slow, a second look tells better what many take
+    used, asked = 0.0, [Asked(answers[name].texts, answers[name].seconds)]
+    while (n := next_texts(asked, seconds - used, subject.size)) is not None:
         progress.say(f"{name}: {n:,} of {subject.size:,} texts")
         found = _attempt(subject, plan, name, n, left_out)
         if found is None:
-            left_out[name] = f"only {now.texts} texts: with {n}, {left_out[name]}"
-            return used
+            left_out[name] = f"only {answers[name].texts} texts: with {n}, {left_out[name]}"
+            break
         answers[name] = found
+        asked.append(Asked(found.texts, found.seconds))
         used += found.seconds
+    return used
 
 
 def _attempt(

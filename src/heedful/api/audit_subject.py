@@ -3,6 +3,7 @@ before anything is computed."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from heedful.models.model import Model
     from heedful.store.run import Run
 
+SECONDS = "audit-seconds.json"  # in the folder of the rows
 LOOK = 500  # texts that are looked at before anything is asked, evenly spread
 
 
@@ -104,21 +106,38 @@ class InFolder(Audited):
     def ask(self, experiment: str, options: Mapping[str, Any], texts: int) -> Answered:
         from heedful.engine.plan import ask
 
-        whole = self._plan([ask(experiment, options, self.split, None)])
-        planned = whole
-        if texts < self.size and not self._finished(whole):
+        planned = self._plan([ask(experiment, options, self.split, None)])
+        if texts < self.size and not self._finished(planned):
             planned = self._plan([ask(experiment, options, self.split, texts)])
-        self._do(planned)
         (*_, rows), (*_, summary) = planned.of("experiment"), planned.of("summarise")
+        began, finished = time.perf_counter(), self._finished(planned)
+        self._do(planned)
+        if not finished:
+            self._remember(rows.key, time.perf_counter() - began)
         results = self.run.results
         seal = results.seal(experiment, rows.key) or {}
         stored = results.check_summary(experiment, summary.key) or {}
         found, verdict = without_verdict({n: v for n, v in stored.items() if n not in ("task", "sha256")})
         table = results.rows(experiment, rows.key)
-        return Answered(experiment, table, found, verdict, int(seal["n_texts"]), float(seal["seconds"]))
+        seconds = float(self._remembered().get(rows.key, seal["seconds"]))
+        return Answered(experiment, table, found, verdict, int(seal["n_texts"]), seconds)
 
     def performance(self) -> Mapping[str, Any]:
         return self.run.results.summary("performance") or {}
+
+    def _remembered(self) -> dict[str, float]:
+        """What each question took with everything around it, by the key of its rows."""
+        path = self.run.path / SECONDS
+        try:
+            known: dict[str, float] = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return known
+
+    def _remember(self, key: str, seconds: float) -> None:
+        from heedful.store.files import write_json
+
+        write_json(self.run.path / SECONDS, {**self._remembered(), key: round(seconds, 3)})
 
     def _finished(self, planned: Plan) -> bool:
         """All texts were asked about before: then nothing is gained by fewer."""

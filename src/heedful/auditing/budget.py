@@ -1,19 +1,21 @@
 """How many texts fit into the time: each question is first put to a few texts, and what that took decides.
 
-The seconds are those that stand in the seals of results, not the clock's: an audit that is called again after an
-interruption makes the same choices, and finds what it had finished.
+The seconds of each question are kept with its rows: an audit that is called again, after an interruption or after its
+end, makes the same choices, and finds what was finished.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heedful.errors import Mistake
 
 PILOTS = (8, 32)  # texts of the first look, and of a second that is cheap beside the rest
 WORK = 0.85  # of the budget; the rest is for loading, the explainers' own checks, and the page
+SECOND = 0.2  # of the time, at most, for the second look
 WORTH = 1.5  # times as many texts, or asking again is not worth what it costs
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 FORM = re.compile(r"(?:\d+(?:\.\d+)?[smh])+")
@@ -54,21 +56,34 @@ class Asked:
     texts: int
     seconds: float
 
-    @property
-    def each(self) -> float:
-        return self.seconds / self.texts
 
+def texts_that_fit(asked: Sequence[Asked], seconds: float, size: int) -> int:
+    """How many texts of `size` can be asked about in so many seconds, by what was asked before.
 
-def texts_that_fit(asked: Asked, seconds: float, size: int) -> int:
-    """How many texts of `size` can be asked about in so many seconds; two digits of it, so that it is easily read."""
-    n = int(seconds / asked.each) if asked.each > 0 else size
+    After one look the time is taken to be proportional to the texts, which is careful; after two, what they have in
+    common (loading, summing up) is set apart. Two digits of the number, so that it is easily read.
+    """
+    *before, last = asked
+    each, fixed = last.seconds / last.texts, 0.0
+    if before and last.texts > before[-1].texts:
+        slope = (last.seconds - before[-1].seconds) / (last.texts - before[-1].texts)
+        each = max(slope, each / 10)  # times waver: what is there for all texts is at most nine tenths
+        fixed = max(0.0, last.seconds - each * last.texts)
+    n = size if each <= 0 else int(max(0.0, seconds - fixed) / each)
     if n >= size:
         return size
     step = int(10 ** max(0, len(str(max(n, 1))) - 2))
     return n // step * step
 
 
-def next_texts(asked: Asked, seconds: float, size: int) -> int | None:
-    """The next number of texts, all of which are asked about; None where that would not be worth it."""
+def next_texts(asked: Sequence[Asked], seconds: float, size: int) -> int | None:
+    """The number of texts to ask about next, all of them again; None where that would not be worth it.
+
+    The second look is at PILOTS[1] texts, where that is little of the time.
+    """
+    last = asked[-1]
     n = texts_that_fit(asked, seconds, size)
-    return n if n >= min(size, WORTH * asked.texts) and n > asked.texts else None
+    if n <= last.texts or n < min(size, WORTH * last.texts):
+        return None
+    second = PILOTS[1] * last.seconds / last.texts
+    return PILOTS[1] if last.texts < PILOTS[1] < n and second < SECOND * seconds else n
