@@ -19,6 +19,7 @@ from heedful.auditing.standings import rank
 from heedful.engine.progress import Progress
 from heedful.errors import Mistake
 from heedful.experiments import find
+from heedful.experiments.verdict import Verdict
 from heedful.records import SPLITS, Example
 from heedful.registry import EXPLAINERS
 
@@ -135,7 +136,7 @@ def audit_to_files(
         ),
         standings=standings,
         questions=tuple(_question(answer) for answer in answers.values()),
-        verdicts={name: answer.verdict for name, answer in answers.items() if answer.verdict is not None},
+        verdicts=_verdicts(answers),
         outcomes=tuple(check_bar(bar, standings.findings, summaries, reasons) for bar in wanted),
         left_out=reasons,
         warnings=tuple(warn(subject, summaries[PERFORMANCE], answers)),
@@ -147,6 +148,15 @@ def audit_to_files(
     )  # fmt: skip
     write_audit(found, output, junit, model_card)
     return found
+
+
+def _verdicts(answers: Mapping[str, Answered]) -> dict[str, Verdict]:
+    """Of experiments about attention; what those that order explainers say of it, the table says."""
+    return {
+        name: answer.verdict
+        for name, answer in answers.items()
+        if answer.verdict is not None and not any(one.ranks for one in find(name).method_measures)
+    }
 
 
 def _question(answer: Answered) -> Question:

@@ -8,7 +8,7 @@ from typing import Any
 
 from heedful.api.audit_subject import Answered, Audited
 from heedful.auditing.bars import Bar
-from heedful.auditing.budget import PILOTS, WORK, Asked, in_time, next_texts
+from heedful.auditing.budget import PILOTS, WORK, in_time, next_texts
 from heedful.auditing.series import RANDOM
 from heedful.engine.progress import Progress
 from heedful.errors import Mistake
@@ -133,15 +133,14 @@ def _grow(
     left_out: dict[str, str], progress: Progress,
 ) -> float:  # fmt: skip
     """Ask about more texts for as long as that fits; the seconds that it took. What is there stays if more fails."""
-    used, asked = 0.0, [Asked(answers[name].texts, answers[name].seconds)]
-    while (n := next_texts(asked, seconds - used, subject.size)) is not None:
+    used = 0.0
+    while (n := next_texts(answers[name].asked, seconds - used, subject.size)) is not None:
         progress.say(f"{name}: {n:,} of {subject.size:,} texts")
         found = _attempt(subject, plan, name, n, left_out)
         if found is None:
             left_out[name] = f"only {answers[name].texts} texts: with {n}, {left_out[name]}"
             break
         answers[name] = found
-        asked.append(Asked(found.texts, found.seconds))
         used += found.seconds
     return used
 

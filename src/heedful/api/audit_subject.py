@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from heedful.auditing.budget import Asked
 from heedful.engine.model_sources import MemorySource, ModelSource
 from heedful.engine.progress import Progress
 from heedful.errors import Mistake
@@ -56,6 +57,11 @@ class Answered:
     verdict: Verdict | None
     texts: int
     seconds: float
+    around: float = 0.0  # of these, what was not spent on the texts
+
+    @property
+    def asked(self) -> Asked:
+        return Asked(self.texts, self.seconds, self.around)
 
 
 class Audited(Protocol):
@@ -120,7 +126,8 @@ class InFolder(Audited):
         found, verdict = without_verdict({n: v for n, v in stored.items() if n not in ("task", "sha256")})
         table = results.rows(experiment, rows.key)
         seconds = float(self._remembered().get(rows.key, seal["seconds"]))
-        return Answered(experiment, table, found, verdict, int(seal["n_texts"]), seconds)
+        around = max(0.0, seconds - float(seal["seconds"]))
+        return Answered(experiment, table, found, verdict, int(seal["n_texts"]), seconds, around)
 
     def performance(self) -> Mapping[str, Any]:
         return self.run.results.summary("performance") or {}
@@ -221,10 +228,12 @@ class InMemory(Audited):
         began = time.perf_counter()
         asked = ask(experiment, options, self.split, texts)
         table = ask_loaded(asked, self._model, self.examples, self.progress).table
+        rows = time.perf_counter() - began
         trial = Trial(experiment, table, {}, asked.options, self.labels, self._model.task)
         summary, verdict = without_verdict(summary_with_verdict(experiment_of(experiment), trial))
         seconds = time.perf_counter() - began
-        return Answered(experiment, table, summary, verdict, min(texts, self.size), seconds)
+        texts = min(texts, self.size)
+        return Answered(experiment, table, summary, verdict, texts, seconds, seconds - rows)
 
     def performance(self) -> Mapping[str, Any]:
         from heedful.engine.executor import Executor

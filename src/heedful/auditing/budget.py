@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heedful.errors import Mistake
@@ -51,39 +50,31 @@ def in_time(seconds: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question that was put to some texts, and what it took."""
+    """A question that was put to some texts, what that took, and how much of it was not spent on texts."""
 
     texts: int
     seconds: float
+    around: float = 0.0  # loading, summing up: the same for any number of texts
 
 
-def texts_that_fit(asked: Sequence[Asked], seconds: float, size: int) -> int:
-    """How many texts of `size` can be asked about in so many seconds, by what was asked before.
-
-    After one look the time is taken to be proportional to the texts, which is careful; after two, what they have in
-    common (loading, summing up) is set apart. Two digits of the number, so that it is easily read.
-    """
-    *before, last = asked
-    each, fixed = last.seconds / last.texts, 0.0
-    if before and last.texts > before[-1].texts:
-        slope = (last.seconds - before[-1].seconds) / (last.texts - before[-1].texts)
-        each = max(slope, each / 10)  # times waver: what is there for all texts is at most nine tenths
-        fixed = max(0.0, last.seconds - each * last.texts)
-    n = size if each <= 0 else int(max(0.0, seconds - fixed) / each)
+def texts_that_fit(asked: Asked, seconds: float, size: int) -> int:
+    """How many texts of `size` can be asked about in so many seconds; two digits of it, so that it is easily read."""
+    each = (asked.seconds - asked.around) / asked.texts
+    n = size if each <= 0 else int(max(0.0, seconds - asked.around) / each)
     if n >= size:
         return size
     step = int(10 ** max(0, len(str(max(n, 1))) - 2))
     return n // step * step
 
 
-def next_texts(asked: Sequence[Asked], seconds: float, size: int) -> int | None:
+def next_texts(asked: Asked, seconds: float, size: int) -> int | None:
     """The number of texts to ask about next, all of them again; None where that would not be worth it.
 
-    The second look is at PILOTS[1] texts, where that is little of the time.
+    The second look is at PILOTS[1] texts, where that is little of the time: of few texts each takes long.
     """
-    last = asked[-1]
     n = texts_that_fit(asked, seconds, size)
-    if n <= last.texts or n < min(size, WORTH * last.texts):
+    if n <= asked.texts or n < min(size, WORTH * asked.texts):
         return None
-    second = PILOTS[1] * last.seconds / last.texts
-    return PILOTS[1] if last.texts < PILOTS[1] < n and second < SECOND * seconds else n
+    if asked.texts < PILOTS[1] < n and texts_that_fit(asked, SECOND * seconds, size) >= PILOTS[1]:
+        return PILOTS[1]
+    return n

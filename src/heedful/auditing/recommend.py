@@ -84,11 +84,8 @@ def _sentences(standings: Standings) -> Iterator[str]:
 
 def _level(chosen: Standing, others: Sequence[Standing]) -> str:
     told = join_words([f"{method_name(one.method)} ({percent(one.share.mean)})" for one in others])
-    why = (
-        "it costs least"
-        if _trouble(chosen)[2] <= min(_trouble(one)[2] for one in others)
-        else "they break checks"
-    )
+    cheapest = _trouble(chosen)[2] <= min(_trouble(one)[2] for one in others)
+    why = "it costs least" if cheapest else "it costs least of those that keep their own checks"
     return f"With these texts {told} cannot be told from it; {why}."
 
 
