@@ -71,12 +71,15 @@ class Gain:
         return scale * (SMALL * self.sd if math.isnan(self.worth) else self.worth)
 
     def needed(self, thresholds: Thresholds) -> int | None:
-        """Texts that would show a gain as large as the one seen, or the least that would matter; None: too many."""
-        effect = max(self.mean, self.margin(thresholds))
-        if self.n < 2 or not effect > 0:
+        """Texts that would tell, if the mean stays what it is: that it is better, or that it is negligible, whichever
+        takes fewer. At the level that is left to one of many tests (Benjamini & Hochberg). None: more than MOST."""
+        if self.n < 2 or math.isnan(self.mean):
             return None
-        found = texts_needed(effect, self.sd, level=thresholds.level)
-        return found if found <= MOST else None
+        level = thresholds.level * (self.p / self.q if self.q > 0 else 1.0)
+        effects = (self.mean, self.margin(thresholds) - self.mean)
+        found = [texts_needed(effect, self.sd, level=level) for effect in effects if effect > 0]
+        least = max(self.n + 1, min(found, default=MOST + 1))
+        return least if least <= MOST else None
 
 
 def gain_of(values: Floats, room: float) -> Gain:
