@@ -29,6 +29,7 @@ FAST: dict[str, list[dict[str, Any]]] = {
     "importance_sets": [{}, {"rankings": ["attention", "omission", "random"], "draws": 2}],
     "planted": [{"methods": ["attention", "gradient_x_input", "omission"]}],
     "rationales": [{}, {"methods": ["omission"], "absolute": True}],
+    "faithfulness": [{"exact": 5, "draws": 3}, {"exact": 0, "operators": ["delete"], "points": 6, "beam": 3}],
 }
 CASES = [(name, options, task) for name in EXPERIMENTS for options in FAST[name] for task in zoo.TASK_NAMES]
 each_case = pytest.mark.parametrize(("name", "options", "task"), CASES)
@@ -136,6 +137,7 @@ def test_a_float32_model_gives_nearly_the_same_rows(name: str) -> None:
         "importance_sets": "smallest_high",
         "planted": "effect",
         "rationales": "precision",
+        "faithfulness": "comprehensiveness_best",
     }[name]
     one, other = (table[value].fill_null(-1.0).to_numpy() for table in tables)  # undefined in both or in none
     assert one == pytest.approx(other, abs=1e-3)

@@ -105,6 +105,7 @@ EXPERIMENTS: Registry[Experiment] = Registry(
         "heads": "heedful.experiments.heads:HEADS",
         "planted": "heedful.experiments.planted:PLANTED",
         "rationales": "heedful.experiments.rationales:RATIONALES",
+        "faithfulness": "heedful.experiments.faithfulness:FAITHFULNESS",
     },
 )
 
