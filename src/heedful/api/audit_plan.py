@@ -105,25 +105,26 @@ def _methods(can: frozenset[str], asked: Sequence[str], left_out: dict[str, str]
 def ask_within(
     subject: Audited, plan: Plan, budget: float, progress: Progress
 ) -> tuple[dict[str, Answered], dict[str, str]]:
-    """Each question about a few texts first, then about as many as fit: (answers by experiment, what was left out)."""
+    """Each question about a few texts first, then about as many as fit: (answers by experiment, what was left out).
+
+    Those that put explainers in order come first, with most of the time; what they leave, the others have.
+    """
     answers: dict[str, Answered] = {}
     left_out: dict[str, str] = {}
-    left = WORK * budget
-    for name in plan.experiments:
-        if left <= 0 and answers:
-            left_out[name] = f"there was no time left in {in_time(budget)}: give more with --budget"
-            continue
-        found = _attempt(subject, plan, name, min(PILOTS[0], subject.size), left_out)
-        if found is not None:
-            answers[name] = found
-            left -= found.seconds
-    ranking = [name for name in answers if _importance(find(name)) == 0]
-    others = [name for name in answers if name not in ranking]
-    later = (1 - RANKING) * left if ranking and others else 0.0
-    left -= later
+    ranking = [name for name in plan.experiments if _importance(find(name)) == 0]
+    others = [name for name in plan.experiments if name not in ranking]
+    later = (1 - RANKING) * WORK * budget if ranking and others else 0.0
+    left = WORK * budget - later
     for group, more in ((ranking, later), (others, 0.0)):
-        for number, name in enumerate(group):
-            left -= _grow(subject, plan, answers, name, left / (len(group) - number), left_out, progress)
+        for name in group:
+            if left <= 0 and answers:
+                left_out[name] = f"there was no time left in {in_time(budget)}: give more with --budget"
+            elif (found := _attempt(subject, plan, name, min(PILOTS[0], subject.size), left_out)) is not None:
+                answers[name] = found
+                left -= found.seconds
+        asked = [name for name in group if name in answers]
+        for number, name in enumerate(asked):
+            left -= _grow(subject, plan, answers, name, left / (len(asked) - number), left_out, progress)
         left += more
     return answers, left_out
 
