@@ -13,8 +13,6 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 import heedful
 from heedful.auditing.series import series_of
 from heedful.auditing.standings import Explained, rank
@@ -24,7 +22,7 @@ from heedful.measure.statistics import proportion
 
 METHODS = ("random", "gradient_x_input")
 SIZES = {"embedding_dim": 16, "hidden_dim": 16, "epochs": 3}
-OPTIONS = {"operators": ["delete", "mask"], "beam": 1, "draws": 10, "points": 8}
+OPTIONS = {"operators": ["delete"], "beam": 1, "points": 8}  # the cheapest that has everything
 
 
 def main() -> None:
@@ -56,11 +54,11 @@ def main() -> None:
     found = proportion(answers["random"]["better"], n)
     print(
         f"{n} audits of {asked.texts} texts: random scores are called better in {found.value:.1%} "
-        f"(95% CI {found.low:.1%} to {found.high:.1%}), no better in {answers['random']['no better'] / n:.0%}, undecided in "
-        f"{answers['random']['cannot tell'] / n:.0%}; by an uncorrected test (p <= .05) better in {alone / n:.1%}"
+        f"(95% CI {found.low:.1%} to {found.high:.1%}), no better in {answers['random']['no better'] / n:.0%}, "
+        f"undecided in {answers['random']['cannot tell'] / n:.0%}; by an uncorrected test (p <= .05) better in "
+        f"{alone / n:.1%}"
     )
     print(f"gradient x input is called better in {answers['gradient_x_input']['better'] / n:.0%}")
-    assert np.isfinite(found.value)
 
 
 if __name__ == "__main__":
