@@ -80,12 +80,13 @@ def tokens(lengths: list[int], seed: int = 0) -> Tokens:
 
 
 def batch(lengths: list[int], task: TaskName = "binary", seed: int = 0) -> Batch:
-    """Every third word is evidence, from the second or third on: short texts have none."""
+    """Every third word is evidence, from the second or third on: short texts have none. Sentences have four."""
     made = _batch(lengths, task, seed)
     place = torch.arange(made.passage.ids.shape[1])
     first = 2 + torch.tensor(lengths).unsqueeze(1) % 2
     evidence = made.passage.mask & (place >= first) & ((place - first) % 3 == 0)
-    return replace(made, targets={"evidence": evidence})
+    begins = made.passage.mask & ((place - 1) % 4 == 0)
+    return replace(made, targets={"evidence": evidence, "sentence_begins": begins})
 
 
 def _batch(lengths: list[int], task: TaskName, seed: int) -> Batch:

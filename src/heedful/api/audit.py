@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from heedful.store.run import Run
 
 SAMPLE = 0.1  # of the budget, for what each explainer costs and keeps
-PLANT = ("planted",)  # the experiments of --plant
 BARELY = 0.05  # of accuracy above always the same answer
 FEW = 30  # texts, below which hardly anything can be told
 
@@ -110,7 +109,7 @@ def audit_to_files(
         None if runs is None else Path(runs), as_paths(data_dirs),
     )  # fmt: skip
     subject = open_subject(model, given, progress)
-    plan = make_plan(subject, wanted, methods, [*experiments, *(PLANT if plant else ())])
+    plan = make_plan(subject, wanted, methods, experiments, plant)
     if dry_run:
         return preview(subject, plan, seconds)
     answers, left_out = ask_within(subject, plan, seconds, progress)

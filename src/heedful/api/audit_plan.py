@@ -13,10 +13,10 @@ from heedful.auditing.series import RANDOM
 from heedful.engine.progress import Progress
 from heedful.errors import Mistake
 from heedful.experiments import EXPERIMENTS, Experiment, find
-from heedful.experiments.experiment import no_runs
 from heedful.registry import EXPLAINERS
 
 RANKING = 0.65  # of the time, for the experiments that put explainers in order; the rest is for all others
+PLANT: Mapping[str, Mapping[str, Any]] = {"planted": {"plant": "single"}}  # what --plant asks, and how
 SLOW = (
     "lime",
     "shap",
@@ -34,27 +34,36 @@ class Plan:
 
 
 def make_plan(
-    subject: Audited, bars: Sequence[Bar] = (), methods: Sequence[str] = (), experiments: Sequence[str] = ()
+    subject: Audited,
+    bars: Sequence[Bar] = (),
+    methods: Sequence[str] = (),
+    experiments: Sequence[str] = (),
+    plant: bool = False,
 ) -> Plan:
     """What applies to this model, by what it can do and by what is known of its texts."""
     left_out: dict[str, str] = {}
     can = _abilities(subject, left_out)
     by_bars = [bar.method for bar in bars if bar.method is not None]
     asked = _methods(can, [*methods, *by_bars], left_out)
-    by_name = {*map(EXPERIMENTS.check, experiments), *(bar.experiment for bar in bars)}
+    by_name = {
+        *map(EXPERIMENTS.check, experiments),
+        *(bar.experiment for bar in bars),
+        *(PLANT if plant else ()),
+    }
     chosen: dict[str, dict[str, Any]] = {}
     for name in EXPERIMENTS:
         experiment = find(name)
         missing = sorted(experiment.needs - can)
         if missing:
             left_out[name] = f"it needs a model that {' and '.join(missing)}"
-        elif experiment.runs is not no_runs and name not in by_name:
-            left_out[name] = (
-                f"it trains further models, which takes long: ask for it with --experiment {name}"
-            )
         elif experiment.method_measures or experiment.judge is not None:
             takes = "methods" in experiment.config.model_fields
-            chosen[name] = {"methods": asked} if takes else {}
+            options: dict[str, Any] = {"methods": asked} if takes else {}
+            options |= PLANT.get(name, {}) if plant else {}
+            if name not in by_name and subject.trains(name, options):
+                left_out[name] = f"it trains further models first: ask for it with --experiment {name}"
+            else:
+                chosen[name] = options
     order = sorted(chosen, key=lambda name: _importance(find(name)))
     return Plan({name: chosen[name] for name in order}, asked, left_out)
 

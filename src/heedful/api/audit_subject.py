@@ -79,6 +79,10 @@ class Audited(Protocol):
     @property
     def model(self) -> Model: ...
 
+    def trains(self, experiment: str, options: Mapping[str, Any]) -> bool:
+        """Whether models that do not exist yet would be trained for it."""
+        ...
+
     def ask(self, experiment: str, options: Mapping[str, Any], texts: int) -> Answered:
         """Of so many texts, evenly spread; raises what goes wrong."""
         ...
@@ -108,6 +112,16 @@ class InFolder(Audited):
     @property
     def model(self) -> Model:
         return self.executor.model(self.run)[0]
+
+    def trains(self, experiment: str, options: Mapping[str, Any]) -> bool:
+        from heedful.engine.plan import ask
+        from heedful.engine.status import task_status
+
+        try:
+            planned = self._plan([ask(experiment, options, self.split, 1)])
+        except Mistake:
+            return False  # it cannot be asked at all: that is said when it is
+        return any(task_status(task, self.workspace).state != "finished" for task in planned.of("train"))
 
     def ask(self, experiment: str, options: Mapping[str, Any], texts: int) -> Answered:
         from heedful.engine.plan import ask
@@ -220,6 +234,9 @@ class InMemory(Audited):
     @property
     def model(self) -> Model:
         return self._model
+
+    def trains(self, experiment: str, options: Mapping[str, Any]) -> bool:
+        return False
 
     def ask(self, experiment: str, options: Mapping[str, Any], texts: int) -> Answered:
         from heedful.api.experiments import ask_loaded

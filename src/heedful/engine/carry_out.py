@@ -19,6 +19,14 @@ from heedful.store.run import Run
 if TYPE_CHECKING:
     from heedful.engine.executor import Executor
 
+PARTS = (
+    "",
+    "results",
+    "results/kept",
+    "texts",
+    "explainers",
+    "pretrained",
+)  # of a run's folder, with files of ours
 Engine = Literal["here", "local", "ray"]
 
 
@@ -129,7 +137,7 @@ def tidy(planned: Plan, workspace: Workspace, progress: Progress) -> None:
     runs = {workspace.runs / task.run for task in planned.tasks.values()}
     folders = [
         workspace.runs,
-        *(path / part for path in runs for part in ("", "results", "results/kept", "texts", "explainers")),
+        *(path / part for path in runs for part in PARTS),
     ]
     removed = [path for folder in folders for path in clean(folder)]
     if removed:

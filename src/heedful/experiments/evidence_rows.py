@@ -61,10 +61,10 @@ def scorers(model: Network, config: EvidenceConfig, states: States) -> dict[str,
     names = [name for name in explainers_of(config) if name not in CONTROLS]
     if config.methods is None:
         names = [name for name in names if EXPLAINERS.find(name).needs <= model.can]
-    return {name: _scorer(model, name, states) for name in names}
+    return {name: method_scorer(model, name, states) for name in names}
 
 
-def _scorer(model: Network, name: str, states: States) -> Scorer:
+def method_scorer(model: Network, name: str, states: States) -> Scorer:
     explainer = EXPLAINERS.find(name).with_state(states.get(name))
     explainer.check(model.can)
     options = {"parts": "passage"} if "parts" in explainer.options else {}
@@ -82,7 +82,7 @@ def common_columns(model: Network, examples: Ints, batch: Batch, output: Output)
     real = words_of(batch)
     peak = np.full(len(batch), np.nan)
     if EXPLAINERS.find(ATTENTION).needs <= model.can:
-        weights = by_word(_scorer(model, ATTENTION, {})(batch, output), batch.passage)
+        weights = by_word(method_scorer(model, ATTENTION, {})(batch, output), batch.passage)
         peak = np.where(real.any(1), weights.max(1, initial=0.0).astype(np.float64), np.nan)
     return {
         "example": np.asarray(examples, dtype=np.int64),
@@ -116,8 +116,9 @@ def found_by_method(
     absolute: bool,
     rngs: list[Generator],
 ) -> Iterator[Chunk]:
-    """A chunk for each method and control: `method`, `evidence_words`, `chance` (the share of the words that are
-    evidence, which is what hit and precision of a random order are on average), and the MEASURES.
+    """A chunk for each method and control: `method`, `ranked_words`, `evidence_words` of them, `chance` (the
+    share of the words that are evidence, which is what hit and precision of a random order are on average), and the
+    MEASURES.
 
     The random order also decides between words of equal score, where a choice has to be made (`iou_f1`).
     """
@@ -129,8 +130,12 @@ def found_by_method(
         UNIFORM: real.astype(np.float64),
         FIRST_WORDS: -places.astype(np.float64),
     }
-    m = (evidence & real).sum(1)
-    about: Chunk = {"evidence_words": m, "chance": np.where(m > 0, m / np.maximum(real.sum(1), 1), np.nan)}
+    n, m = real.sum(1), (evidence & real).sum(1)
+    about: Chunk = {
+        "ranked_words": n,
+        "evidence_words": m,
+        "chance": np.where(m > 0, m / np.maximum(n, 1), np.nan),
+    }
     for name, method in methods.items():
         scores = by_word(method(batch, output), batch.passage).astype(np.float64)
         found = measure_scores(np.abs(scores) if absolute else scores, real, evidence, ties)

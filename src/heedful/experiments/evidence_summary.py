@@ -52,7 +52,7 @@ def summarise_evidence(table: pa.Table) -> Summary:
 
 def _counts(rows: pa.Table) -> tuple[Ints, Ints]:
     """Words, and words of evidence, of each text."""
-    return rows["n_words"].to_numpy(), rows["evidence_words"].to_numpy()
+    return rows["ranked_words"].to_numpy(), rows["evidence_words"].to_numpy()
 
 
 def _by_class(rows: pa.Table) -> Line:

@@ -84,10 +84,11 @@ def verdict_of(
         answer, clause = claim.wordings[grade]
         if beaten:
             answer, clause = "No better than chance", "finds them no better than a random order"
-        p = f"p = {chance_p(own, claim.measure):.2g}"
+        p = chance_p(own, claim.measure)
+        p_ = f"p = {p:.2g}" if not p < 1e-4 else "p < 0.0001"
         sentence = (
-            f"{claim.told.format(value=percent(mean), chance=f'{chance.mean():.0%}', p=p)} That is {percent(found)} of "
-            f"the way from chance to all, in {value.size:,} texts.{_others(table, claim.measure)}"
+            f"{claim.told.format(value=percent(mean), chance=f'{chance.mean():.0%}', p=p_)} That is {percent(found)} "
+            f"of the way from chance to all, in {value.size:,} texts.{_others(table, claim.measure)}"
             f"{border(found, *claim.bars)}"
         )
         low_, high_ = np.fmin(found.low, found.value), np.fmax(found.high, found.value)
@@ -118,7 +119,7 @@ def figures_of(measures: Sequence[str]) -> Callable[[Trial], list[Figure]]:
     """For each measure the methods side by side, with intervals and the line of chance."""
 
     def draw(trial: Trial) -> list[Figure]:
-        from heedful.figures.intervals import interval_lines
+        from heedful.figures.intervals import intervals
 
         made = []
         for name in measures:
@@ -139,7 +140,12 @@ def figures_of(measures: Sequence[str]) -> Callable[[Trial], list[Figure]]:
                     "nothing of the model."
                     + ("" if chance is None else " Dashed: what a random order gets, exactly."),
                     f"{title}: {told or 'undefined for all texts'}.",
-                    interval_lines(lines, {} if chance is None else {"chance": chance}, title),
+                    intervals(
+                        {name: (line["mean"], line["low"], line["high"]) for name, line in lines.items()},
+                        title,
+                        {} if chance is None else {"chance": chance},
+                        whole=(0.0, 1.0),
+                    ),
                     wide=name == measures[0],
                 )
             )

@@ -58,7 +58,7 @@ def prefixes(orders: Ints, sizes: Ints) -> Bools:
 
 def all_sets(n: int) -> Bools:
     """Every set of n words, in the order of their numbers in binary, word 0 the lowest digit: (2^n, n)."""
-    return np.equal((np.arange(2**n)[:, None] >> np.arange(n)) % 2, 1)
+    return ((np.arange(2**n)[:, None] >> np.arange(n)) % 2).astype(np.bool_)
 
 
 def best_chain(sets: Bools, values: Floats, sizes: Ints, weights: Floats) -> float:

@@ -6,6 +6,8 @@ words is set against its output without as many random others (`effect`, `effect
 words are deleted), and its accuracy. Where it does not use them nothing can be said of explanations, and the verdict
 says so.
 
+The data have known evidence (our corpora planted-*), or a shortcut is put into a copy of them (`plant`).
+
 `precision` at k, k being the number of planted words, and their mean `rank` are measured for each method; the verdict
 goes by the texts that are predicted rightly. Chance is known exactly. Scores are ranked by size: a word can decide by
 speaking against.
@@ -13,14 +15,18 @@ speaking against.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from numpy.random import Generator
+from pydantic import Field
 
+from heedful.config import EditConfig, RunConfig, TrialConfig
+from heedful.data.plant import Kind
+from heedful.experiments.copies import copy_of
 from heedful.experiments.description import Column, Measure, MethodMeasure, Statistic, Trial
 from heedful.experiments.evidence_rows import (
     EvidenceConfig,
@@ -41,6 +47,7 @@ from heedful.experiments.evidence_verdict import (
     verdict_of,
 )
 from heedful.experiments.experiment import Batches, Chunk, Experiment, Floats, States, Summary, generators
+from heedful.experiments.other_runs import OtherRun, require_others
 from heedful.experiments.summary import Bools, Line, column, mean, plain, spread
 from heedful.experiments.verdict import Verdict, Wording
 from heedful.measure.columns import rows_of
@@ -51,6 +58,7 @@ if TYPE_CHECKING:
     from heedful.records import Batch
 
 BARS = (0.5, 0.8)
+COPY = "planted"  # the name of the run on planted data
 USED = 0.1  # TVD: so much more than random words the planted ones must move the output, on average
 CLAIM = Claim(
     question="Do explanations find the words that are known to decide?",
@@ -79,24 +87,49 @@ OWN_COLUMNS = {
 
 
 class PlantedConfig(EvidenceConfig):
-    """As its base."""
+    """plant: a shortcut (data/plant.py) is put into a copy of the data, and a copy of the model is trained on it and
+    asked; None: the data have known evidence themselves."""
+
+    plant: Kind | None = None
+    share: float = Field(default=0.25, gt=0, le=1)  # of the training texts that it is put into
+
+
+def copies(config: PlantedConfig, about: RunConfig | TrialConfig) -> Mapping[str, RunConfig]:
+    if config.plant is None:
+        return {}
+    options = {"kind": config.plant, "share": config.share}
+    return {COPY: copy_of(about, EditConfig(name="plant", options=options))}
 
 
 def run(
-    model: Network, batches: Batches, config: PlantedConfig, rng: Generator, states: States | None = None
+    model: Network,
+    batches: Batches,
+    config: PlantedConfig,
+    rng: Generator,
+    states: States | None = None,
+    others: Mapping[str, OtherRun] | None = None,
 ) -> Iterator[Chunk]:
     """One row for each text and `method`: see `found_by_method`; `effect`, `effect_random` and `correct` (undefined
-    without a label) are of the text."""
+    without a label) are of the text. With `plant` all of these are of the copy and its texts, and what every experiment
+    has (`predicted`, ...) is of the model and the text that were asked about."""
     import torch
 
     PLANTED.check(model.can)
-    methods, generator_of = scorers(model, config, states or {}), generators(rng)
+    if config.plant is not None:
+        require_others(others or {}, PLANTED.name)
+    asked = model if config.plant is None else (others or {})[COPY].network
+    methods, generator_of = scorers(asked, config, states or {}), generators(rng)
     for examples, batch in batches:
-        evidence = evidence_of(batch, PLANTED.name)
         with torch.no_grad():
             output = model(batch)
+        base = common_columns(model, examples, batch, output)
+        if config.plant is not None:
+            batch = (others or {})[COPY].batch(examples)
+            with torch.no_grad():
+                output = asked(batch)
+        evidence = evidence_of(batch, PLANTED.name)
         rngs = [generator_of(i) for i in examples]
-        base = common_columns(model, examples, batch, output) | _verify(model, batch, output, evidence, rngs)
+        base |= _verify(asked, batch, output, evidence, rngs)
         for chunk in found_by_method(methods, batch, output, evidence, config.absolute, rngs):
             yield base | chunk
 
@@ -240,5 +273,5 @@ PLANTED = Experiment(
     ),
     draw=figures_of(("precision", "rank", "hit")), judge=verdict, examples=reasons,
     forwards=(62, 1),  # integrated gradients takes most of it
-    explainers=explainers_of,
+    explainers=explainers_of, runs=copies,
 )  # fmt: skip
