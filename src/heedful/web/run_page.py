@@ -39,6 +39,7 @@ def run_page(site: Site, request: Request, name: str) -> Response:
         "versions": entry.info.get("versions", {}),
         "performance": entry.performance,
         "judged": site.verdicts.page(entry, site.library.entries().values()),
+        "audit": entry.run.audit(),
         "measures": [m for m in shown if m is not None],
         "experiments": list(entry.tables),
         "summaries": entry.summaries,
