@@ -15,8 +15,9 @@ from heedful.config import CROSS_ENTROPY, RunConfig, TrialConfig
 from heedful.errors import Mistake
 from heedful.experiments.summary import Line, column, plain, quantiles
 from heedful.measure.columns import Floats
+from heedful.measure.levels import over_runs
 from heedful.measure.performance import f1_of_labels
-from heedful.measure.statistics import between_seeds, over_runs
+from heedful.measure.statistics import between_seeds
 
 if TYPE_CHECKING:
     from heedful.experiments.observe import Observed

@@ -12,7 +12,8 @@ from heedful.experiments.description import Column, Reason, Trial, places_by, qu
 from heedful.experiments.verdict import Grade, Verdict, Wording, border, ends, grade_at, interval
 from heedful.figures.figure import Figure
 from heedful.measure.columns import BINS, Floats
-from heedful.measure.statistics import Interval, over_runs
+from heedful.measure.levels import over_runs
+from heedful.measure.statistics import Interval
 
 QUESTION = "How much does attention vary with the seed of training?"
 LN2 = float(np.log(2))
