@@ -41,10 +41,10 @@ from heedful.figures.violin import violin_rows
 from heedful.measure.columns import EDGES
 from heedful.measure.equivalence import below
 from heedful.models.classifier import AttentiveOutput
-from heedful.report.findings import read
+from heedful.report.findings import Illustrated, read
 from heedful.report.page import page
 from heedful.store.run import Run
-from material import compared_tables_of, findings_of, illustrated, tables_of, trial_of
+from material import compared_tables_of, findings_of, tables_of, trial_of
 from planted_reviews import reviews
 
 QUIET = Progress(quiet=True)
@@ -374,7 +374,7 @@ def test_a_page_warns_and_says_which_tests_its_headline_does_not_rest_on() -> No
     tables = tables_of() | needless
     told = findings_of(tables)
     told = replace(told, warnings=warnings_of(told.summaries))
-    html = page([illustrated(told)])
+    html = page([Illustrated(told)])
     assert "This task does not need attention" in html
     missing = not_made(tables, other_data=False)
     assert {"seeds", "frozen", "imitation", "erasure"} <= set(missing)
