@@ -237,6 +237,38 @@ def test_instance_shows_rows_and_text(client: TestClient, folder: Path) -> None:
     assert client.get(f"/runs/{A}/examples/999").status_code == 404
 
 
+def test_a_drag_reads_no_file_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = TestClient(create_app(Library(folder)), base_url="http://localhost")
+    body: dict[str, Any] = {"example": 2, "split": "test", "weights": [1, 0, 0, 0, 0, 0, 0]}
+    first = client.post(f"/runs/{A}/decode", json=body)
+    assert first.status_code == 200, first.text
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("a file is read again")
+
+    for place in (
+        "heedful.web.texts.read_texts",
+        "pyarrow.parquet.read_table",
+        "pyarrow.parquet.ParquetFile",
+    ):
+        monkeypatch.setattr(place, refuse)
+    monkeypatch.setattr(Results, "query", refuse)
+    again = client.post(f"/runs/{A}/decode", json=body | {"weights": [0, 1, 0, 0, 0, 0, 0]})
+    assert again.status_code == 200, again.text
+    assert again.json()["probabilities"] != first.json()["probabilities"]
+
+
+def test_shares_below_are_counted_by_hand(client: TestClient, folder: Path) -> None:
+    rows = Run(folder / A).results.rows("correlation").to_pylist()
+    table = next(e for e in Library(folder).entries().values() if e.name == A).tables["correlation"]
+    mine = [row for row in rows if row["example"] == 4]
+    for row, share in zip(mine, Results().below(table, "tau", mine, "pair"), strict=True):
+        all_of_pair = [r["tau"] for r in rows if r["pair"] == row["pair"] and r["tau"] is not None]
+        defined = [tau for tau in all_of_pair if not np.isnan(tau)]
+        expected = None if row["tau"] is None else np.mean([tau < row["tau"] for tau in defined])
+        assert share == (None if expected is None else pytest.approx(expected))
+
+
 def test_live_explanations_are_those_of_the_api(client: TestClient, folder: Path) -> None:
     from heedful.explainers.run import explain
 
