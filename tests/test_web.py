@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from markupsafe import escape
 from starlette.testclient import TestClient
 
 import webruns
@@ -220,6 +221,33 @@ def test_the_words_are_those_of_the_report(client: TestClient, folder: Path) -> 
     assert found["words"] == relied_on(sample)
     assert found["texts"] == len(chosen)
     assert client.get(f"/runs/{BARE}/words").status_code == 422
+
+
+def test_lists_say_what_was_right_and_what_was_attended_to(client: TestClient, folder: Path) -> None:
+    stored = {row["example"]: row for row in Run(folder / A).results.rows("adversarial").to_pylist()}
+    found = data(client, f"/runs/{A}/permutation")["rows"]
+    for row in found:
+        truth = ("negative", "positive")[row["example"] % 2]
+        assert row["truth"] == truth
+        assert row["right"] == (row["predicted"] == truth)
+    page = client.get(f"/runs/{A}/permutation").text
+    assert page.count("✓ right") == sum(row["right"] for row in found)
+    assert page.count("✗ wrong") == sum(not row["right"] for row in found)
+    strongest = [max(stored[row["example"]]["attention"]) for row in found]
+    assert page.count('class="hf-u8"') >= len([weight for weight in strongest if weight > 0])
+    assert f'<span class="quiet">text {found[3]["example"]}</span>' in page
+
+
+def test_the_overview_has_every_verdict_and_compare_the_words(client: TestClient) -> None:
+    (mine,) = (run for run in data(client, "/")["runs"] if run["run"] == A)
+    told = data(client, f"/runs/{A}")["judged"]["verdicts"]
+    assert {name: v["answer"] for name, v in mine["verdicts"].items()} == {
+        n: v["answer"] for n, v in told.items()
+    }
+    page = client.get(f"/compare?a={A}&b={B}").text
+    assert page.count("data-part=") == 2
+    for verdict in told.values():
+        assert str(escape(verdict["sentence"])) in page
 
 
 def test_an_experiment_page_begins_with_its_verdict(client: TestClient) -> None:

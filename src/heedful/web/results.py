@@ -173,6 +173,18 @@ class Results:
         names = [str(description[0]) for description in cursor.description or ()]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
+    def lists(self, table: File, column: str, places: Sequence[int]) -> dict[int, list[float]]:
+        """A column of lists of numbers, by place, of a page of instances."""
+        if not {"example", column} <= set(self.footer(table).columns) or not places:
+            return {}
+        sql = f"select example::bigint, {_quoted(column)} from read_parquet(?) where example in (select unnest(?))"
+
+        def read() -> dict[int, list[float]]:
+            found = self.query(sql, [plain_path(table[0]), list(places)], table[0]).fetchall()
+            return {int(place): weights for place, weights in found if weights is not None}
+
+        return self._rows.get((table, column, tuple(places)), read)
+
     def range(self, tables: Sequence[File], column: str, group: Group | None) -> tuple[float, float]:
         """The least and the greatest value in these files; 0 to 1 where there is none."""
         where, of_group = _only(group)
