@@ -100,6 +100,7 @@ def compare_page(site: Site, request: Request) -> Response:
         marks=MARKS,
         figure=_scatter(site, (a, b), measure, places, x, y) if len(places) else None,
         text=run_address(a.name, "examples", "PLACE", split=split),
+        playable={side: e.playable and bool(e.tables) for side, e in (("a", a), ("b", b))},
     )
 
 
