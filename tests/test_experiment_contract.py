@@ -43,7 +43,13 @@ def rows_of(
     ]
     config = experiment.config.parse(options, name)
     return experiment, to_table(
-        experiment.run(zoo.network(task=task), batches, config, np.random.default_rng(seed))
+        experiment.run(
+            zoo.network(task=task),
+            batches,
+            config,
+            np.random.default_rng(seed),
+            **zoo.beside(experiment, config, whole, task),
+        )
     )
 
 
@@ -92,7 +98,10 @@ def test_nothing_is_left_behind(name: str) -> None:
     before = {key: value.clone() for key, value in model.state_dict().items()}
     ids, state, threads = batch.passage.ids.clone(), torch.get_rng_state(), torch.get_num_threads()
     experiment = find(name)
-    list(experiment.run(model, [(np.arange(6), batch)], experiment.config(), np.random.default_rng(0)))
+    given = zoo.beside(experiment, experiment.config(), batch)
+    list(
+        experiment.run(model, [(np.arange(6), batch)], experiment.config(), np.random.default_rng(0), **given)
+    )
     assert all(torch.equal(before[key], value) for key, value in model.state_dict().items())
     assert all(p.requires_grad and p.grad is None for p in model.parameters())
     assert torch.equal(ids, batch.passage.ids)
@@ -105,7 +114,13 @@ def test_a_float32_model_gives_nearly_the_same_rows(name: str) -> None:
     experiment, batch = find(name), distinct(zoo.batch([9, 14]))
     tables = [
         to_table(
-            experiment.run(model, [(np.arange(2), batch)], experiment.config(), np.random.default_rng(0))
+            experiment.run(
+                model,
+                [(np.arange(2), batch)],
+                experiment.config(),
+                np.random.default_rng(0),
+                **zoo.beside(experiment, experiment.config(), batch, dtype=model.dtype),
+            )
         )
         for model in (zoo.network(), zoo.network().float())
     ]

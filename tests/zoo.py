@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
 
-from heedful.config import AttentionName, EncoderName, ModelConfig
+from heedful.config import AttentionName, EncoderName, ModelConfig, RunConfig
 from heedful.data.vocabulary import END, PAD, START
+from heedful.experiments.experiment import Experiment, no_runs
 from heedful.models import ATTENTIONS, ENCODERS, build
 from heedful.models.classifier import AttentiveClassifier
 from heedful.models.link import LOG_ODDS, SOFTMAX, Of
@@ -37,6 +38,32 @@ def network(
     )
     has_query = task in ("qa", "nli")
     return build(config, N_WORDS, N_LABELS[task], has_query, seed).double().eval()
+
+
+class OtherRun:
+    """Stands for a finished run beside the one that is asked: another network on the same texts."""
+
+    def __init__(self, whole: Batch, model: AttentiveClassifier, config: RunConfig) -> None:
+        self.name, self.config, self.network, self.whole = "other", config, model, whole
+        self.performance = {"accuracy": 0.5}
+
+    def batch(self, places: Any) -> Batch:
+        return self.whole.rows(torch.as_tensor([int(place) for place in places]))
+
+
+def beside(
+    experiment: Experiment,
+    config: Any,
+    whole: Batch,
+    task: TaskName = "binary",
+    dtype: torch.dtype = torch.double,
+) -> dict[str, Any]:
+    """What `experiment.run` is given beside the texts: the runs that it compares with, as networks with other seeds."""
+    if experiment.runs is no_runs:
+        return {}
+    named = experiment.runs(config, RunConfig(dataset="zoo"))
+    made = {name: network(task=task, seed=i).to(dtype) for i, name in enumerate(named, start=1)}
+    return {"others": {name: OtherRun(whole, made[name], named[name]) for name in named}}
 
 
 def tokens(lengths: list[int], seed: int = 0) -> Tokens:

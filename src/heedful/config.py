@@ -56,6 +56,11 @@ class DataOptions(Config):
     dev_fraction: float = Field(default=0.15, ge=0, lt=1)  # of one's own training rows, without a dev split
     test_fraction: float = Field(default=0.2, ge=0, lt=1)  # of one's own rows, without a test split
     skip_bad: bool = False  # leave broken rows out and list them, instead of stopping at the first
+    # So many rows of a split, drawn by label with `subset_seed`, before dev and test are drawn from training rows.
+    train_rows: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)
+    dev_rows: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)
+    test_rows: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)
+    subset_seed: int = Field(default=0, ge=0, exclude_if=lambda value: value == 0)
 
 
 class ModelConfig(Config):

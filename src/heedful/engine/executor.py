@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from heedful.config import SourceConfig, TrialConfig
+from heedful.config import RunConfig, SourceConfig, TrialConfig
 from heedful.engine.data_sources import load_corpus, read_split, source_fingerprint
 from heedful.engine.kinds import TASK_KINDS
 from heedful.engine.model_sources import ModelSource, find_source, source_of
@@ -19,15 +19,16 @@ from heedful.engine.other_data import as_the_model_reads, read_other
 from heedful.engine.processors import find_device
 from heedful.engine.progress import Progress
 from heedful.engine.rows import select_places
-from heedful.engine.run_texts import AskedTexts, kept_texts
+from heedful.engine.run_texts import AskedTexts, kept_texts, texts_of
 from heedful.engine.status import task_status
 from heedful.engine.task import Ask, Task
 from heedful.engine.workspace import Workspace
 from heedful.errors import Mistake
+from heedful.experiments.other_runs import OtherRun
 from heedful.measure.performance import performance
 from heedful.models.model import Model
 from heedful.models.training import predict
-from heedful.records import Corpus, Split
+from heedful.records import Corpus, Example, Split
 from heedful.store.locks import lock
 from heedful.store.run import Run
 
@@ -146,6 +147,27 @@ class Executor:
                 )
             run.check()
         return found
+
+    def others(self, task: Task) -> dict[str, OtherRun]:
+        """The finished runs that an experiment compares with, by its names for them."""
+        return {name: self._other(task, self.workspace.run(folder)) for name, folder in task.others}
+
+    def _other(self, task: Task, run: Run) -> OtherRun:
+        """Its weights, and its texts where its data are others, are read when they are needed."""
+        assert task.ask is not None
+        split, asked = task.ask.split, self.texts(task)
+        same = (run.config.dataset, run.config.data) == (task.config.dataset, task.config.data)
+
+        def load() -> Model:
+            run.check()
+            return source_of(run).load(find_device(self.workspace))
+
+        def read() -> Mapping[int, Example]:
+            if same and isinstance(task.config, RunConfig):
+                return asked.examples
+            return texts_of(run, split, asked.places.tolist(), self.workspace.data_dirs)
+
+        return OtherRun(run.name, run.config, run.summary("performance"), load, read)
 
     def performance(self, model: Model, texts: AskedTexts, ask: Ask) -> dict[str, Any]:
         """Scores of the texts that were asked about; without those where a text has no label."""

@@ -187,7 +187,8 @@ class Experiment(Kind):
         began = time.perf_counter()
         with threads(task.threads), progress.bar(task.name, total=len(texts.places)) as bar:
             states = {name: run.fitted(name, key) for name, key in task.inputs}
-            table = ask_model(model, texts.examples, texts.places, ask, task.config.seed, bar, states)
+            others = executor.others(task)
+            table = ask_model(model, texts.examples, texts.places, ask, task.config.seed, bar, states, others)
         seconds = time.perf_counter() - began
         if not restricted(task.config.dataset):  # first: rows are never without them
             keep_texts(run.path, ask.split, texts.examples, texts.places.tolist(), texts.whole)

@@ -95,7 +95,7 @@ def plan(
     known, asked = _Known(data_dirs, sources or {}, hash_file), _with_explainers(asks)
     tasks: dict[str, Task] = {}
     for config in configs:
-        _add(tasks, _train(tasks, config, known), asked)
+        _add(tasks, _train(tasks, config, known), asked, known)
     return Plan(tasks, known.by_dataset)
 
 
@@ -115,7 +115,7 @@ def plan_for_run(
             f"({run.config.dataset}: {known.source(run.config).where}); train again."
         )
     tasks[train.key] = train = replace(train, run=run.name)
-    _add(tasks, train, _with_explainers(asks))
+    _add(tasks, train, _with_explainers(asks), known)
     return Plan(tasks, known.by_dataset)
 
 
@@ -146,8 +146,9 @@ def plan_trial(
     name = trial_name(config, key)
     trial = Task("trial", key, name, config, data.fingerprint, first, size=data.size)
     tasks: dict[str, Task] = {key: trial}
-    _add(tasks, trial, _with_explainers(asks))
-    return Plan(tasks, {dataset: data})
+    known = _Known(data_dirs, {}, hash_file)
+    _add(tasks, trial, _with_explainers(asks), known)
+    return Plan(tasks, {**known.by_dataset, dataset: data})
 
 
 def is_own_data(
@@ -194,19 +195,36 @@ def _train(tasks: dict[str, Task], config: RunConfig, known: _Known) -> Task:
     return task
 
 
-def _add(tasks: dict[str, Task], run: Task, asked: Sequence[tuple[Ask, list[str]]]) -> None:
-    """The questions to a run (a training or a trial), after what its explainers learn from it."""
+def _add(tasks: dict[str, Task], run: Task, asked: Sequence[tuple[Ask, list[str]]], known: _Known) -> None:
+    """The questions to a run (a training or a trial), after what its explainers learn and the runs beside it."""
     base = replace(run, needs=(run.key,), inputs=())
     for one, learning in asked:
         fits = _add_fits(tasks, base, learning)
         fitted = tuple((fit.explainer or "", fit.key) for fit in fits)
-        keys = tuple(fit.key for fit in fits)
-        key = experiment_key(one, run.key, keys)
-        rows = replace(base, kind="experiment", key=key, ask=one, needs=(run.key, *keys), inputs=fitted)
+        others = {name: _train(tasks, config, known) for name, config in _runs_beside(one, run).items()}
+        fit_keys = tuple(fit.key for fit in fits)
+        other_keys = {name: other.key for name, other in others.items()}
+        key = experiment_key(one, run.key, fit_keys, other_keys)
+        rows = replace(
+            base, kind="experiment", key=key, ask=one, inputs=fitted,
+            needs=tuple(dict.fromkeys([run.key, *fit_keys, *other_keys.values()])),
+            others=tuple((name, other.run) for name, other in others.items()),
+        )  # fmt: skip
         summary = replace(
-            rows, kind="summarise", key=summary_key(key, code(one.experiment)), needs=(key,), inputs=()
+            rows,
+            kind="summarise",
+            key=summary_key(key, code(one.experiment)),
+            needs=(key,),
+            inputs=(),
+            others=(),
         )
         tasks[rows.key], tasks[summary.key] = rows, summary
+
+
+def _runs_beside(one: Ask, run: Task) -> Mapping[str, RunConfig]:
+    """The configurations that a question compares with."""
+    experiment = experiments.find(one.experiment)
+    return experiment.runs(experiment.config.parse(one.options, one.experiment), run.config)
 
 
 def _with_explainers(asks: Sequence[Ask]) -> list[tuple[Ask, list[str]]]:

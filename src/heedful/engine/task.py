@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -55,6 +56,9 @@ class Task:
     # what an explainer has learnt.
     inputs: tuple[tuple[str, str], ...] = ()
     explainer: str | None = None  # of a fit
+    others: tuple[
+        tuple[str, str], ...
+    ] = ()  # of an experiment: the run folders that it compares with, by its names
 
     @property
     def name(self) -> str:
@@ -79,7 +83,7 @@ class Task:
                 "config": kind.model_validate(values["config"]),
                 "ask": None if values["ask"] is None else Ask.model_validate(values["ask"]),
                 "needs": tuple(values["needs"]),
-                "inputs": tuple((name, where) for name, where in values["inputs"]),
+                **{field: tuple((name, at) for name, at in values[field]) for field in ("inputs", "others")},
             }
         )
 
@@ -115,9 +119,15 @@ def fit_key(explainer: str, version: str, train: str) -> str:
     return key_of("fit", explainer, version, train)
 
 
-def experiment_key(ask: Ask, run: str, fits: tuple[str, ...] = ()) -> str:
-    """`run` is the key of the training or trial whose model is asked; `fits` those of what its explainers learnt."""
-    return key_of("experiment", ask.model_dump(mode="json"), run, *fits)
+def experiment_key(
+    ask: Ask, run: str, fits: tuple[str, ...] = (), others: Mapping[str, str] | None = None
+) -> str:
+    """`run` is the key of the training or trial whose model is asked; `fits` those of what its explainers learnt.
+
+    `others`: the keys of the runs that it compares with, by its names for them.
+    """
+    compared = (dict(others),) if others else ()
+    return key_of("experiment", ask.model_dump(mode="json"), run, *fits, *compared)
 
 
 def summary_key(rows: str, code: str) -> str:
