@@ -61,6 +61,10 @@ class DataOptions(Config):
     dev_rows: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)
     test_rows: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)
     subset_seed: int = Field(default=0, ge=0, exclude_if=lambda value: value == 0)
+    # Words that are evidence wherever they stand, in place of what the corpus marks; and whether every word of the
+    # evidence becomes one and the same word (see evidence_words.py).
+    evidence_words: tuple[str, ...] | None = Field(default=None, exclude_if=lambda value: value is None)
+    anonymise: bool = Field(default=False, exclude_if=lambda value: not value)
 
 
 class ModelConfig(Config):
@@ -90,7 +94,9 @@ class TrainingConfig(Config):
     weight_decay: float = Field(default=1e-5, ge=0)  # on everything but the attention, which has none
     patience: int | None = Field(default=None, ge=1)  # epochs without a better dev score; None: all epochs
     class_weights: bool = True  # positives weighted by N / N+ - 1 (two labels), N / (labels N_c) (more)
-    metric: Literal["roc_auc", "accuracy"] | None = None  # None: roc_auc for two labels, else accuracy
+    # Decides which epoch is kept. None: the objective's own, or roc_auc for two labels, else accuracy. loss: the
+    # objective's, on dev.
+    metric: Literal["roc_auc", "accuracy", "loss"] | None = None
     missing_vectors: Literal["normal", "zeros"] = "normal"
     train_embeddings: bool = True
     # What is made small, by name, and that objective's own settings: written only where they are not the defaults.

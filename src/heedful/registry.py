@@ -103,6 +103,7 @@ EXPERIMENTS: Registry[Experiment] = Registry(
         "flips": "heedful.experiments.flips:FLIPS",
         "importance_sets": "heedful.experiments.importance_sets:IMPORTANCE_SETS",
         "heads": "heedful.experiments.heads:HEADS",
+        "deception": "heedful.experiments.deception:DECEPTION",
     },
 )
 
@@ -160,7 +161,12 @@ ATTENTIONS: Registry[Any] = Registry(
 
 # What training makes small: an object with a `config` and `loss(...)`, see models/objectives.py.
 OBJECTIVES: Registry[Objective] = Registry(
-    "objective", "heedful.objectives", {"cross_entropy": "heedful.models.objectives:CROSS_ENTROPY"}
+    "objective",
+    "heedful.objectives",
+    {
+        "cross_entropy": "heedful.models.objectives:CROSS_ENTROPY",
+        "deception": "heedful.models.deception:DECEPTION",
+    },
 )
 
 # Where a model can come from: an object with `claims(what)` and `source(what)`, see engine/model_sources.py. The first

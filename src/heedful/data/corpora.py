@@ -9,6 +9,7 @@ from pathlib import Path
 from heedful.config import DataOptions
 from heedful.data import locate
 from heedful.data.assemble import CorpusRows, LimitedSplit, assemble, assemble_split
+from heedful.data.evidence_words import evidence_edit
 from heedful.data.huggingface import open_hf
 from heedful.data.locate import Location
 from heedful.data.readers import ORIGINALS, Ledger
@@ -53,7 +54,11 @@ def load(
     `seed` is the split seed: it draws splits and generates built-in corpora. It belongs to the corpus,
     not to a training run: keep it the same for models that are to be compared.
     """
-    return assemble(_open(name_or_path, data_dirs, seed, options or DataOptions()), seed)
+    options = options or DataOptions()
+    corpus, edit = assemble(_open(name_or_path, data_dirs, seed, options), seed), evidence_edit(options)
+    if edit is None:
+        return corpus
+    return replace(corpus, splits={split: tuple(map(edit, some)) for split, some in corpus.splits.items()})
 
 
 def load_split(
@@ -83,7 +88,8 @@ def load_split(
     if found is None:
         found = assemble_split(_open(name_or_path, data_dirs, seed, options), split, limit, seed)
         assert found is not None
-    return found
+    edit = evidence_edit(options)
+    return found if edit is None else replace(found, examples=tuple(map(edit, found.examples)))
 
 
 def _open(

@@ -24,7 +24,7 @@ from heedful.data.batching import Encoded, Ints, cut
 from heedful.measure.performance import performance
 from heedful.models.link import LOG_ODDS
 from heedful.models.network import Network, Trainable, token_budget
-from heedful.models.objectives import Bases, find_loss, reads_attention
+from heedful.models.objectives import Bases, Loss, find_loss, reads_attention, usual_metric
 
 Weights = dict[str, Tensor]
 TOKEN_BUDGET = 2**14  # tokens of a batch when only predictions are wanted
@@ -39,7 +39,7 @@ class Epoch:
     epoch: int  # from 1
     loss: float  # mean over the training examples, class weights included
     dev: dict[str, float]  # every score of measure.performance
-    score: float  # the one that decides
+    score: float  # the one that decides; a loss with a minus
     best: bool  # better than every epoch before
     seconds: float
 
@@ -75,7 +75,7 @@ def fit(
     Stops before `config.epochs` when nothing can improve: the dev score is perfect, or `config.patience`
     epochs brought nothing better.
     """
-    metric = config.metric or ("roc_auc" if model.link is LOG_ODDS else "accuracy")
+    metric = config.metric or usual_metric(config) or ("roc_auc" if model.link is LOG_ODDS else "accuracy")
     loss_of, attention = find_loss(model, train, config, bases), reads_attention(config)
     module: nn.Module = model.module
     optimiser = make_optimiser(model, config)
@@ -106,8 +106,9 @@ def fit(
         module.eval()
         assert dev.labels is not None
         scores = performance(dev.labels, predict(model, dev))
-        better = scores[metric] > state.best_score
-        epoch = Epoch(number, total / len(train), scores, scores[metric], better, time.perf_counter() - began)
+        score = -mean_loss(model, dev, loss_of, attention, most) if metric == "loss" else scores[metric]
+        better = score > state.best_score
+        epoch = Epoch(number, total / len(train), scores, score, better, time.perf_counter() - began)
         weights = copy(module.state_dict())
         state = TrainingState(
             history=[*state.history, epoch],
@@ -118,6 +119,13 @@ def fit(
         yield state
     module.load_state_dict(state.best)
     module.eval()
+
+
+@torch.no_grad()
+def mean_loss(model: Trainable, encoded: Encoded, loss_of: Loss, attention: bool, most: int) -> float:
+    """Of an example."""
+    batches = (batch for _, batch in encoded.batches(512, token_budget=min(TOKEN_BUDGET, most)))
+    return sum(loss_of(model.learn(batch, attention), batch).item() for batch in batches) / len(encoded)
 
 
 @contextmanager
