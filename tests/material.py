@@ -148,6 +148,69 @@ def erased_tables_of(n: int = 60, seed: int = 0) -> dict[str, pa.Table]:
     return {"erasure": table, "flips": table, "importance_sets": pa.concat_tables(rankings)}
 
 
+def evidence_tables_of(
+    n: int = 60, seed: int = 0, found: float = 0.7, effect: float = 0.5
+) -> dict[str, pa.Table]:
+    """The experiments with known evidence: attention finds this share of it, leave-one-out all, the rest by chance."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(6, 20, n)
+    base = {
+        "example": np.arange(n),
+        "predicted": rng.integers(0, 2, n),
+        "max_attention": rng.random(n),
+        "n_words": sizes,
+        "effect": np.clip(rng.normal(effect, 0.05, n), 0, 1),
+        "effect_random": np.clip(rng.normal(0.05, 0.02, n), 0, 1),
+        "correct": (rng.random(n) < 0.95) * 1.0,
+        "ranked_words": sizes,
+        "evidence_words": np.full(n, 2),
+        "chance": 2 / sizes,
+    }
+    rows = []
+    for method, share in {"attention": found, "omission": 1.0, "random": None, "uniform": None}.items():
+        precision = rng.binomial(2, 2 / sizes if share is None else share, n) / 2
+        rows.append(
+            pa.table(
+                base
+                | {"method": [method] * n, "precision": precision, "hit": (precision > 0) * 1.0}
+                | dict.fromkeys(("best_f1", "iou_f1", "auprc", "auc"), precision)
+                | {"rank": 1.5 + (1 - precision) * sizes / 2}
+            )
+        )
+    table = pa.concat_tables(rows)
+    return {
+        "planted": table,
+        **dict.fromkeys(
+            ("pointing", "rationales"), table.drop_columns(["effect", "effect_random", "correct"])
+        ),
+    }
+
+
+def table_of_deception(n: int = 60, seed: int = 0, left: float = 0.02) -> pa.Table:
+    """Copies whose attention leaves this share of its mass on hidden words, and leave-one-out that still sees them."""
+    rng = np.random.default_rng(seed)
+    sizes, own = rng.integers(6, 20, n), rng.uniform(0.6, 0.9, n)
+    base = {
+        "example": np.arange(n),
+        "predicted": rng.integers(0, 2, n),
+        "max_attention": rng.random(n),
+        "n_words": sizes,
+        "deceived_mass": own * left,
+        "control_correct": (rng.random(n) < 0.5) * 1.0,
+        "chance": 1 / sizes,
+    }
+    tables = []
+    for model, mass in {"lambda 0": own, "lambda 0.1": own * left * 3, "lambda 1": own * left}.items():
+        for method in ("attention", "omission"):
+            seen = mass if method == "attention" else rng.uniform(0.6, 0.9, n)
+            here = {name: [value] * n for name, value in (("model", model), ("method", method))}
+            found = {"question": [f"{model}: {method}"] * n, "share": seen, "auc": np.clip(seen * 1.1, 0, 1)}
+            ranks = {"hit": (seen > 0.5) * 1.0, "precision": (seen > 0.5) * 1.0}
+            masses = {"attention_mass": mass, "max_attention_mass": mass, "correct": np.ones(n)}
+            tables.append(pa.table(base | found | here | ranks | masses))
+    return pa.concat_tables(tables)
+
+
 def explained_of(place: int, example: Example, labels: Sequence[str], seed: int = 0) -> Explained:
     rng, n = np.random.default_rng([seed, place]), len(example.passage)
 

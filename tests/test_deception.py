@@ -17,6 +17,7 @@ import zoo
 from heedful.config import (
     FINE_TUNING,
     DataOptions,
+    EditConfig,
     ModelConfig,
     RunConfig,
     SourceConfig,
@@ -24,20 +25,20 @@ from heedful.config import (
     TrialConfig,
 )
 from heedful.data import corpora
+from heedful.data.anonymise import ANONYMOUS
 from heedful.data.batching import Encoded, encode
-from heedful.data.evidence_words import ANONYMOUS
 from heedful.data.tokenise import tokenizer
 from heedful.data.vocabulary import Vocabulary
 from heedful.data.word_encoder import WordEncoder
 from heedful.engine.carry_out import carry_out
 from heedful.engine.configure import configure
+from heedful.engine.data_sources import load_corpus
 from heedful.engine.plan import ask, plan
 from heedful.engine.progress import Progress
 from heedful.engine.workspace import Workspace
 from heedful.errors import Mistake
 from heedful.experiments import EXPERIMENTS
-from heedful.experiments.deception import CONTROL, DeceptionConfig, by_word, name_of, runs
-from heedful.measure.pointing import point
+from heedful.experiments.deception import CONTROL, DeceptionConfig, name_of, runs
 from heedful.models import build
 from heedful.models.classifier import AttentiveClassifier
 from heedful.models.deception import DECEPTION, DeceptionOptions, penalty, permissible_mass, read_attention
@@ -183,36 +184,6 @@ def test_data_without_marked_words_are_refused() -> None:
         DECEPTION.loss(network(n_words), bare, TrainingConfig(), DeceptionOptions(), {})
 
 
-def test_pointing_against_its_definition() -> None:
-    rng = np.random.default_rng(0)
-    for _ in range(200):
-        n = int(rng.integers(2, 9))
-        scores = rng.integers(-3, 4, n).astype(float)  # many are equal
-        marked = rng.random(n) < 0.4
-        found = point(scores, marked)
-        k = int(marked.sum())
-        if k in (0, n):
-            assert math.isnan(found.chance)
-            continue
-        size = np.abs(scores)
-        pairs = [(a > b) + 0.5 * (a == b) for a in size[marked] for b in size[~marked]]
-        assert found.auc == pytest.approx(np.mean(pairs))
-        assert found.chance == k / n
-        if size.sum():
-            assert found.share == pytest.approx(size[marked].sum() / size.sum())
-        firsts, tops = [], []
-        for _ in range(300):  # equal scores in every order
-            order = np.lexsort((rng.random(n), -size))
-            firsts.append(marked[order[0]])
-            tops.append(marked[order[:k]].mean())
-        assert found.first == pytest.approx(np.mean(firsts), abs=0.12)
-        assert found.precision == pytest.approx(np.mean(tops), abs=0.12)
-    random = [point(rng.random(6), [True, True, False, False, False, False]) for _ in range(4000)]
-    for name, expected in (("auc", 0.5), ("first", 1 / 3), ("precision", 1 / 3)):
-        assert np.mean([getattr(one, name) for one in random]) == pytest.approx(expected, abs=0.02)
-    assert point(np.zeros(4), [True, False, False, False]).precision == 0.25  # no order, so chance
-
-
 def test_words_of_a_list_are_marked_and_hidden(tmp_path: Path) -> None:
     file = tmp_path / "texts.csv"
     rows = [
@@ -225,7 +196,7 @@ def test_words_of_a_list_are_marked_and_hidden(tmp_path: Path) -> None:
     first = next(e for e in texts if len(e.passage) > 2)
     assert first.evidence == (0, 2)
     assert {e.evidence for e in texts} == {(0, 2), ()}
-    hidden = corpora.load(file, options=marked.model_copy(update={"anonymise": True}))
+    hidden = load_corpus(str(file), marked.model_copy(update={"edit": EditConfig(name="anonymise")}))
     edited = next(e for split in hidden.splits.values() for e in split if len(e.passage) > 2)
     assert edited.passage.text == f"{ANONYMOUS} saw {ANONYMOUS} dog's bone."
     surfaces = [edited.passage.surface(i) for i in range(len(edited.passage))]
@@ -235,7 +206,7 @@ def test_words_of_a_list_are_marked_and_hidden(tmp_path: Path) -> None:
     part = corpora.load_split(file, "test", 2, options=marked)
     whole = corpora.load(file, options=marked)["test"]
     assert [e.evidence for e in part.examples] == [whole[p].evidence for p in part.places]
-    assert {"evidence_words", "anonymise"} & set(DataOptions().model_dump()) == set()
+    assert "evidence_words" not in DataOptions().model_dump()
 
 
 def test_the_runs_that_are_needed() -> None:
@@ -244,22 +215,17 @@ def test_the_runs_that_are_needed() -> None:
     assert list(named) == ["lambda 0.1", "lambda 1", CONTROL]
     assert named["lambda 0.1"].training.objective_options["penalty"] == 0.1
     assert named["lambda 1"].data.evidence_words == PRONOUNS
-    assert named[CONTROL].data.anonymise
+    assert named[CONTROL].data.edit == EditConfig(name="anonymise")
     assert named[CONTROL].training == about.training
+    edited = about.model_copy(update={"data": named[CONTROL].data})
+    with pytest.raises(Mistake, match="are edited"):
+        runs(DeceptionConfig(), edited)
     source = SourceConfig(place="hf:somewhere", name="somewhere", fingerprint="0" * 64)
     trial = TrialConfig(source=source, dataset="pronoun")
     copies = runs(DeceptionConfig(), trial)
     assert list(copies) == ["lambda 0", "lambda 0.1", "lambda 1", CONTROL]
     assert all(one.start == source for one in copies.values())
     assert copies["lambda 0"].training == FINE_TUNING
-    with pytest.raises(Mistake, match="ask somewhere about the data that it was trained on"):
-        runs(DeceptionConfig(), trial.model_copy(update={"model": ModelConfig()}))
-
-
-def test_scores_of_pieces_add_up_to_words() -> None:
-    batch = zoo.batch([3, 1])
-    values = torch.arange(10.0).view(2, 5)
-    assert by_word(values, batch).tolist() == [[1, 2, 3], [6, 0, 0]]
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,16 @@ from heedful.report.findings import Findings, Illustrated
 from heedful.report.page import page as report_page
 from heedful.web.app import create_app
 from heedful.web.library import Library
-from material import erased_tables_of, findings_of, illustrated, table_of_heads, tables_of, trial_of
+from material import (
+    erased_tables_of,
+    evidence_tables_of,
+    findings_of,
+    illustrated,
+    table_of_deception,
+    table_of_heads,
+    tables_of,
+    trial_of,
+)
 
 BUILT_IN = tuple(EXPERIMENTS.places)
 SETTING = ("sst", "bilstm", "additive")
@@ -36,7 +45,8 @@ SETTING = ("sst", "bilstm", "additive")
 
 @pytest.fixture(scope="module")
 def tables() -> dict[str, pa.Table]:
-    return tables_of(80) | erased_tables_of(80) | {"heads": table_of_heads(80)}
+    others = {"heads": table_of_heads(80), "deception": table_of_deception(80)}
+    return tables_of(80) | erased_tables_of(80) | others | evidence_tables_of(80)
 
 
 @pytest.mark.parametrize("name", BUILT_IN)

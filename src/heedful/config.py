@@ -9,11 +9,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from heedful.errors import Mistake
 from heedful.records import Split, TaskType, TokenizerName
-from heedful.registry import ATTENTIONS, ENCODERS, OBJECTIVES
+from heedful.registry import ATTENTIONS, CORPUS_EDITS, ENCODERS, OBJECTIVES
 
 EncoderName = Annotated[str, AfterValidator(ENCODERS.check)]
 AttentionName = Annotated[str, AfterValidator(ATTENTIONS.check)]
 ObjectiveName = Annotated[str, AfterValidator(OBJECTIVES.check)]
+EditName = Annotated[str, AfterValidator(CORPUS_EDITS.check)]
 CROSS_ENTROPY = "cross_entropy"  # what a model is trained to do where nothing else is said
 
 
@@ -34,6 +35,13 @@ class Config(BaseModel):
                 known = ", ".join(cls.model_fields)
                 raise Mistake(f"{where}: there is no setting {key!r}. Known: {known}.") from None
             raise Mistake(f"{where}: {key}: {first['msg']} (given: {first['input']!r}).") from None
+
+
+class EditConfig(Config):
+    """What is done to the texts of a corpus before a model reads them: an edit by name, and its own settings."""
+
+    name: EditName
+    options: dict[str, Any] = Field(default_factory=dict)
 
 
 class DataOptions(Config):
@@ -61,10 +69,9 @@ class DataOptions(Config):
     dev_rows: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)
     test_rows: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)
     subset_seed: int = Field(default=0, ge=0, exclude_if=lambda value: value == 0)
-    # Words that are evidence wherever they stand, in place of what the corpus marks; and whether every word of the
-    # evidence becomes one and the same word (see evidence_words.py).
+    # Words that are evidence wherever they stand, in place of what the corpus marks.
     evidence_words: tuple[str, ...] | None = Field(default=None, exclude_if=lambda value: value is None)
-    anonymise: bool = Field(default=False, exclude_if=lambda value: not value)
+    edit: EditConfig | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class ModelConfig(Config):
@@ -83,6 +90,11 @@ class ModelConfig(Config):
         default=None, ge=1, exclude_if=lambda value: value is None
     )
     hierarchical: bool = Field(default=False, exclude_if=lambda value: not value)  # words, sentences, text
+    # Share of the numbers that is left out while training (Serrano & Smith 2019): of the embeddings, of the vectors of
+    # the sentences before they are encoded, of the vector that the output is read from.
+    dropout_words: float = Field(default=0.0, ge=0, lt=1, exclude_if=lambda value: value == 0)
+    dropout_sentences: float = Field(default=0.0, ge=0, lt=1, exclude_if=lambda value: value == 0)
+    dropout_output: float = Field(default=0.0, ge=0, lt=1, exclude_if=lambda value: value == 0)
 
 
 class TrainingConfig(Config):
@@ -111,6 +123,9 @@ class TrainingConfig(Config):
     )
     clip: float | None = Field(  # the largest norm of a step's mean gradient
         default=None, gt=0, exclude_if=lambda value: value is None
+    )
+    halve_rate: bool = Field(  # the learning rate is halved after every epoch that was not the best
+        default=False, exclude_if=lambda value: not value
     )
 
 

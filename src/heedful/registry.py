@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from heedful.errors import Mistake, one_of
 
 if TYPE_CHECKING:
+    from heedful.data.edits import CorpusEdit
     from heedful.engine.model_sources import ModelFamily
     from heedful.experiments.experiment import Experiment
     from heedful.explainers.explainer import Explainer
@@ -104,6 +105,9 @@ EXPERIMENTS: Registry[Experiment] = Registry(
         "importance_sets": "heedful.experiments.importance_sets:IMPORTANCE_SETS",
         "heads": "heedful.experiments.heads:HEADS",
         "deception": "heedful.experiments.deception:DECEPTION",
+        "planted": "heedful.experiments.planted:PLANTED",
+        "pointing": "heedful.experiments.pointing:POINTING",
+        "rationales": "heedful.experiments.rationales:RATIONALES",
     },
 )
 
@@ -169,6 +173,17 @@ OBJECTIVES: Registry[Objective] = Registry(
     },
 )
 
+# What can be done to the texts of a corpus before a model reads them: see data/edits.py.
+CORPUS_EDITS: Registry[CorpusEdit] = Registry(
+    "edit of a corpus",
+    "heedful.corpus_edits",
+    {
+        "plant": "heedful.data.plant:PLANT",
+        "remove": "heedful.data.remove:REMOVE",
+        "anonymise": "heedful.data.anonymise:ANONYMISE",
+    },
+)
+
 # Where a model can come from: an object with `claims(what)` and `source(what)`, see engine/model_sources.py. The first
 # that claims a folder or an id reads it.
 MODEL_FAMILIES: Registry[ModelFamily] = Registry(
@@ -186,6 +201,7 @@ REGISTRIES: tuple[Registry[Any], ...] = (
     ENCODERS,
     ATTENTIONS,
     OBJECTIVES,
+    CORPUS_EDITS,
     MODEL_FAMILIES,
 )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from heedful.config import DataOptions
 from heedful.data import locate
 from heedful.data.assemble import CorpusRows, LimitedSplit, assemble, assemble_split
-from heedful.data.evidence_words import evidence_edit
+from heedful.data.evidence_words import mark_words
 from heedful.data.huggingface import open_hf
 from heedful.data.locate import Location
 from heedful.data.readers import ORIGINALS, Ledger
@@ -55,10 +55,11 @@ def load(
     not to a training run: keep it the same for models that are to be compared.
     """
     options = options or DataOptions()
-    corpus, edit = assemble(_open(name_or_path, data_dirs, seed, options), seed), evidence_edit(options)
-    if edit is None:
+    corpus = assemble(_open(name_or_path, data_dirs, seed, options), seed)
+    if options.evidence_words is None:
         return corpus
-    return replace(corpus, splits={split: tuple(map(edit, some)) for split, some in corpus.splits.items()})
+    marked = {split: mark_words(some, options.evidence_words) for split, some in corpus.splits.items()}
+    return replace(corpus, splits=marked)
 
 
 def load_split(
@@ -88,8 +89,9 @@ def load_split(
     if found is None:
         found = assemble_split(_open(name_or_path, data_dirs, seed, options), split, limit, seed)
         assert found is not None
-    edit = evidence_edit(options)
-    return found if edit is None else replace(found, examples=tuple(map(edit, found.examples)))
+    if options.evidence_words is None:
+        return found
+    return replace(found, examples=mark_words(found.examples, options.evidence_words))
 
 
 def _open(

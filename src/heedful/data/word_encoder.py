@@ -53,6 +53,9 @@ class WordEncoder:
     def knows(self, words: Words) -> list[bool]:
         return [form in self.vocabulary for form in words.forms]
 
+    def names(self, ids: Sequence[int]) -> list[str]:
+        return [self.vocabulary.words[i] for i in ids]
+
 
 def mark_sentences(texts: Sequence[Words]) -> NDArray[np.int64]:
     """The sentence of every token, texts one after the other: -1 for the markers around each."""

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from heedful.config import RunConfig, SourceConfig, TrialConfig
 from heedful.engine.data_sources import load_corpus, read_split, source_fingerprint
-from heedful.engine.kinds import TASK_KINDS
+from heedful.engine.kinds import TASK_KINDS, words_scored_by
 from heedful.engine.model_sources import ModelSource, find_source, source_of
 from heedful.engine.other_data import as_the_model_reads, read_other
 from heedful.engine.processors import find_device
@@ -74,7 +74,11 @@ class Executor:
         which = _data_of(task)
         if self._corpus is None or self._corpus[0] != which:
             self._corpus = self._texts = self._model = None  # let go of the old before there is a new one
-            corpus = load_corpus(task.config.dataset, task.config.data, self.workspace.data_dirs)
+            scores = None
+            if task.edited is not None:
+                folder, method, key = task.edited
+                scores = self.workspace.run(folder).fitted(words_scored_by(method), key)
+            corpus = load_corpus(task.config.dataset, task.config.data, self.workspace.data_dirs, scores)
             self._check_data(task, corpus.source)
             self._corpus = which, corpus
         return self._corpus[1]
@@ -99,7 +103,11 @@ class Executor:
             source = self.source(config.source)
             select_places(read.size, ask)  # says so where there are none
             examples = as_the_model_reads(read.examples, read.task, read.labels, source, config.dataset)
-        elif ask.limit is None or (self._corpus is not None and self._corpus[0] == _data_of(task)):
+        elif (
+            ask.limit is None
+            or task.edited is not None
+            or (self._corpus is not None and self._corpus[0] == _data_of(task))
+        ):
             split = self.corpus(task)[ask.split]
             places = select_places(len(split), ask)
             examples = {place: split[place] for place in places.tolist()}

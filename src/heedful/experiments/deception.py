@@ -10,14 +10,16 @@ predicted label, by their size, of the words as a person sees them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
-from heedful.config import FINE_TUNING, Config, RunConfig, TrialConfig
+from heedful.config import Config, EditConfig, RunConfig, TrialConfig
 from heedful.errors import Mistake
+from heedful.experiments.copies import copy_of
+from heedful.experiments.correlation import by_word
 from heedful.experiments.deception_description import (
     COLUMNS,
     QUESTION,
@@ -26,11 +28,13 @@ from heedful.experiments.deception_description import (
     reasons,
     verdict,
 )
-from heedful.experiments.deception_summary import summarise
+from heedful.experiments.deception_summary import MEASURES, summarise
 from heedful.experiments.description import Measure, Statistic
+from heedful.experiments.evidence_rows import common_columns, evidence_of, method_scorer, words_of
 from heedful.experiments.experiment import Batches, Chunk, Experiment, Floats, States
 from heedful.experiments.other_runs import OtherRun, require_others
-from heedful.measure.pointing import Pointing, point
+from heedful.measure.columns import Bools
+from heedful.measure.evidence import Ranked, hit, precision, roc_auc
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -39,9 +43,10 @@ if TYPE_CHECKING:
     from heedful.records import Batch
 
 CONTROL = "anonymised"
-OWN = "as it is"  # a checkpoint that was not trained here; its copies are fine-tuned, also the one with lambda 0
+OWN = "as it is"  # a model that was not trained on these data; its copies are, also the one with lambda 0
 METHODS = ("attention", "gradient_x_input", "integrated_gradients", "lrp", "omission")
-Rows = dict[str, NDArray[Any]]
+MASSES = ("attention_mass", "max_attention_mass")
+NOTHING_LEARNT: States = MappingProxyType({})
 
 
 class DeceptionConfig(Config):
@@ -59,35 +64,20 @@ def name_of(penalty: float) -> str:
 
 
 def runs(config: DeceptionConfig, about: RunConfig | TrialConfig) -> Mapping[str, RunConfig]:
-    """A copy for each penalty, and the control."""
-    base = about if isinstance(about, RunConfig) else _copy_of(about)
-    data = base.data
+    """A copy for each penalty, and the control; of a model that was trained on other data also one without penalty."""
+    if about.data.edit is not None:
+        raise Mistake(f"deception: the texts of {about.dataset} are edited ({about.data.edit.name}) already.")
     if config.words is not None:
-        data = data.model_copy(update={"evidence_words": config.words})
-    named = {} if isinstance(about, RunConfig) else {name_of(0): base.model_copy(update={"data": data})}
+        about = about.model_copy(
+            update={"data": about.data.model_copy(update={"evidence_words": config.words})}
+        )
+    named = {} if isinstance(about, RunConfig) else {name_of(0): copy_of(about)}
     for penalty in dict.fromkeys(config.penalties):
-        options = {
-            "penalty": penalty,
-            "heads": config.heads,
-            "layers": None if config.layers is None else list(config.layers),
-        }
-        training = base.training.model_copy(
-            update={"objective": "deception", "objective_options": options, "metric": "loss"}
+        options = {"penalty": penalty} | config.model_dump(mode="json", include={"heads", "layers"})
+        named[name_of(penalty)] = copy_of(
+            about, objective="deception", objective_options=options, metric="loss"
         )
-        named[name_of(penalty)] = base.model_copy(update={"data": data, "training": training})
-    hidden = data.model_copy(update={"anonymise": True})
-    return {**named, CONTROL: base.model_copy(update={"data": hidden})}
-
-
-def _copy_of(about: TrialConfig) -> RunConfig:
-    """A checkpoint on data that it was not trained on is fine-tuned on them."""
-    if about.model is not None:
-        raise Mistake(
-            f"deception trains copies of a model: ask {about.source.name} about the data that it was trained on."
-        )
-    return RunConfig(
-        dataset=about.dataset, data=about.data, start=about.source, training=FINE_TUNING, seed=about.seed
-    )
+    return {**named, CONTROL: copy_of(about, EditConfig(name="anonymise"))}
 
 
 def run(
@@ -96,127 +86,84 @@ def run(
     config: DeceptionConfig,
     rng: np.random.Generator,
     others: Mapping[str, OtherRun],
-    states: States | None = None,
+    states: States = NOTHING_LEARNT,
 ) -> Iterator[Chunk]:
-    """Rows: one for each text, model and method. `share`, `auc`, `first`, `precision` say how much of the method falls
-    to the impermissible words, `chance` what a random order would get (measure/pointing.py); undefined for a text
-    without such words. `attention_mass` is that of the model, its `max_` the head's that attends to them most."""
+    """Rows: one for each text, model and method. `share` of the method's scores that falls to the hidden words, `auc`,
+    `hit` and `precision` of their ranks (measure/evidence.py), `chance` what hit and precision of a random order would
+    be; undefined for a text without such words. `attention_mass` is that of the model, the mean over its heads, and
+    `max_attention_mass` that of the head which attends to them most."""
     require_others(others, DECEPTION.name)
     DECEPTION.check(model.can)
     trained = {name: other for name, other in others.items() if name != CONTROL}
     own = OWN if name_of(0) in trained else name_of(0)
     for places, batch in batches:
-        texts = {name: other.batch(places) for name, other in trained.items()}
-        asked = {
-            own: (model, batch),
-            **{name: (other.network, texts[name]) for name, other in trained.items()},
+        asked = {own: (model, batch)} | {n: (one.network, one.batch(places)) for n, one in trained.items()}
+        marked = _marked([some for _, some in asked.values()])  # (batch, words)
+        seen = {name: _look(network, some, marked, config, states) for name, (network, some) in asked.items()}
+        with torch_no_grad():
+            output, unseen = model(batch), others[CONTROL].batch(places)
+            right = _correct(others[CONTROL].network(unseen).predicted, unseen)
+        about = common_columns(model, places, batch, output) | {
+            "deceived_mass": seen[list(seen)[-1]]["attention_mass"],
+            "control_correct": right,
         }
-        marked = _marked(batch, *texts.values())  # (batch, words)
-        seen = {name: _look(network, some, marked, config) for name, (network, some) in asked.items()}
-        first, n_words = seen[own], _words_of(batch)
-        unseen = _right(others[CONTROL].network, others[CONTROL].batch(places))
-        last = list(seen)[-1]
         for name, found in seen.items():
             for method in config.methods:
-                yield {
-                    "example": np.asarray(places, dtype=np.int64),
-                    "predicted": first["predicted"],
-                    "max_attention": first["max_attention"],
-                    "n_words": n_words,
-                    "question": [f"{name}: {method}"] * len(places),
-                    "model": [name] * len(places),
-                    "method": [method] * len(places),
-                    **{key: found[f"{method} {key}"] for key in Pointing.__slots__},
-                    **{key: found[key] for key in ("correct", "attention_mass", "max_attention_mass")},
-                    "deceived_mass": seen[last]["attention_mass"],
-                    "control_correct": unseen,
-                }
+                here: Chunk = {"question": [f"{name}: {method}"] * len(places), "model": [name] * len(places)}
+                measured: Chunk = {key: found[f"{method} {key}"] for key in MEASURES}
+                models: Chunk = {key: found[key] for key in ("chance", "correct", *MASSES)}
+                yield about | here | {"method": [method] * len(places)} | measured | models
 
 
-def _look(network: Network, batch: Batch, marked: NDArray[np.bool_], config: DeceptionConfig) -> Rows:
+def _look(
+    network: Network, batch: Batch, marked: Bools, config: DeceptionConfig, states: States
+) -> dict[str, Floats]:
     """What one model says of a batch, and where its attention and each method's scores fall."""
-    import torch
-
-    from heedful.explainers import EXPLAINERS
-
-    with torch.no_grad():
+    with torch_no_grad():
         output = network(batch)
-    heads = _attention_of_words(network, batch, config.layers)  # (batch, heads, words)
-    mass = (heads * marked[:, None]).sum(-1)  # (batch, heads)
-    defined = marked.any(1)
-    rows: Rows = {
-        "predicted": output.predicted.cpu().numpy(),
+    real = words_of(batch)
+    n, m = real.sum(1), marked.sum(1)
+    mass = (_attention_of_words(network, batch, config.layers) * marked[:, None]).sum(-1)  # (batch, heads)
+    columns: dict[str, Floats] = {
         "correct": _correct(output.predicted, batch),
-        "attention_mass": np.where(defined, mass.mean(1), np.nan),
-        "max_attention_mass": np.where(defined, mass.max(1), np.nan),
-        "max_attention": np.where(_words_of(batch) > 0, heads.mean(1).max(1), np.nan),
+        "attention_mass": np.where(m > 0, mass.mean(1), np.nan),
+        "max_attention_mass": np.where(m > 0, mass.max(1), np.nan),
+        "chance": np.where(m > 0, m / np.maximum(n, 1), np.nan),
     }
     for method in config.methods:
-        explainer = EXPLAINERS.find(method)
-        explainer.check(network.can, "one of the models")
-        options = {"parts": "passage"} if "parts" in explainer.options else {}
-        scores = explainer.run(network, batch, output.predicted, **options).passage
-        found = [
-            point(one[:n], here[:n])
-            for one, here, n in zip(by_word(scores, batch), marked, _words_of(batch), strict=True)
-        ]
-        rows |= {
-            f"{method} {key}": np.array([getattr(one, key) for one in found]) for key in Pointing.__slots__
+        scores = by_word(method_scorer(network, method, states)(batch, output), batch.passage)
+        size = np.abs(scores.astype(np.float64)) * real
+        ranked, total = Ranked.of(size, real, marked), size.sum(1)
+        share = np.where(
+            (m > 0) & (total > 0), (size * marked).sum(1) / np.where(total > 0, total, 1), np.nan
+        )
+        columns[f"{method} share"] = share
+        columns |= {
+            f"{method} auc": roc_auc(ranked),
+            f"{method} hit": hit(ranked),
+            f"{method} precision": precision(ranked),
         }
-    return rows
+    return columns
 
 
 def _attention_of_words(network: Any, batch: Batch, layers: Sequence[int] | None) -> Floats:
     """Of the token that is read, every head of the chosen layers: (batch, heads, words)."""
-    import torch
-
     from heedful.models.deception import read_attention
     from heedful.models.network import AttendedOutput
 
-    with torch.no_grad():
-        every = network.attentions(batch)
+    with torch_no_grad():
+        every = network.attentions(batch)  # (batch, layers, heads, to, from)
     output = AttendedOutput(every, network.link, every)
     alpha = read_attention(output, batch, getattr(network, "reads", "first"), layers).flatten(1, 2)
-    width = batch.passage.ids.shape[1]
-    words = [by_word(alpha[:, head, :width], batch) for head in range(alpha.shape[1])]
-    return np.stack(words, axis=1)
+    tokens, width = batch.passage, batch.passage.ids.shape[1]
+    heads = [by_word(alpha[:, head, :width] * tokens.mask, tokens) for head in range(alpha.shape[1])]
+    return np.stack(heads, axis=1).astype(np.float64)
 
 
-def by_word(values: Tensor, batch: Batch) -> Floats:
-    """Values of the tokens of the passage as sums over the pieces of each word: (batch, length) -> (batch, words)."""
-    import torch
-
-    tokens = batch.passage
-    index = tokens.mask.cumsum(1) - 1 if tokens.word_index is None else tokens.word_index
-    n = max(1, int((index * tokens.mask).max()) + 1)
-    summed = torch.zeros(len(values), n, dtype=torch.float64, device=values.device)
-    kept = values.detach().double() * tokens.mask
-    found: Floats = summed.scatter_add(1, index.clamp(min=0), kept).cpu().numpy()
-    return found
-
-
-def _words_of(batch: Batch) -> NDArray[np.int64]:
-    """How many words each text has."""
-    tokens = batch.passage
-    index = tokens.mask.cumsum(1) - 1 if tokens.word_index is None else tokens.word_index
-    found: NDArray[np.int64] = (index.masked_fill(~tokens.mask, -1).max(1).values + 1).cpu().numpy()
-    return found
-
-
-def _marked(*batches: Batch) -> NDArray[np.bool_]:
-    """The impermissible words: of the first batch that knows them (batch, words); none of them where none does."""
-    for batch in batches:
-        if "evidence" in batch.targets:
-            found: NDArray[np.bool_] = by_word(batch.targets["evidence"], batch) > 0
-            return found
-    return np.zeros((len(batches[0]), max(1, int(_words_of(batches[0]).max()))), dtype=np.bool_)
-
-
-def _right(network: Network, batch: Batch) -> Floats:
-    import torch
-
-    with torch.no_grad():
-        return _correct(network(batch).predicted, batch)
+def _marked(batches: Sequence[Batch]) -> Bools:
+    """The hidden words (batch, words), of the first batch that knows them; where none does, there are none."""
+    known = [batch for batch in batches if "evidence" in batch.targets]
+    return evidence_of(known[0], DECEPTION.name) if known else words_of(batches[0]) & False
 
 
 def _correct(predicted: Tensor, batch: Batch) -> Floats:
@@ -224,6 +171,12 @@ def _correct(predicted: Tensor, batch: Batch) -> Floats:
     if batch.labels is None:
         return np.full(len(batch), np.nan)
     return (predicted == batch.labels).cpu().numpy().astype(np.float64)
+
+
+def torch_no_grad() -> Any:
+    import torch
+
+    return torch.no_grad()
 
 
 DECEPTION = Experiment(

@@ -22,7 +22,7 @@ COLUMNS = {
     "auc": Column(
         "hidden words above others", 0, 1, "A random order would get .5, one that finds them all 1."
     ),
-    "first": Column("the highest score is a hidden word's", 0, 1, "1: it is.", bins=2),
+    "hit": Column("the highest score is a hidden word's", 0, 1, "1: it is.", bins=2),
     "precision": Column(
         "hidden words among the k highest", 0, 1, "At 1 the k highest are the k hidden words."
     ),

@@ -12,7 +12,7 @@ from heedful.experiments.summary import Line, column, mean, plain, spread
 from heedful.measure.columns import Floats
 from heedful.measure.statistics import mcnemar, proportion
 
-MEASURES = ("share", "auc", "first", "precision")
+MEASURES = ("share", "auc", "hit", "precision")
 CONTROL = "control"  # trained on texts whose impermissible words are one and the same word
 
 

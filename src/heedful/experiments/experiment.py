@@ -84,6 +84,7 @@ class Experiment:
     # Other runs that it compares with, by its own names for them, given its configuration and what it asks about (a run
     # or a model on other data). They are trained first, once for all that need them.
     runs: Callable[[Any, RunConfig | TrialConfig], Mapping[str, RunConfig]] = no_runs
+    marks_sentences: bool = False  # whether its batches are to say where sentences begin
 
     def check(self, can: frozenset[str], model: str = "this model") -> None:
         """Refuse by name a model that lacks what the question needs."""

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from heedful.config import ModelConfig
-from heedful.models.classifier import AttentiveClassifier
+from heedful.models.classifier import AttentiveClassifier, Dropout
 from heedful.models.hierarchical import HierarchicalClassifier
 from heedful.models.network import Output
 from heedful.registry import ATTENTIONS, ENCODERS
@@ -32,6 +32,7 @@ def build(
             encoder=_with_settings(encoder, config),
             attention=_with_settings(attention, config),
             has_query=has_query,
+            dropout=Dropout(config.dropout_words, config.dropout_sentences, config.dropout_output),
         )
 
 

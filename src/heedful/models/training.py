@@ -90,6 +90,7 @@ def fit(
         began = time.perf_counter()
         total = 0.0
         module.train()
+        rate = learning_rate(state, config)
         steps = cut(lengths, config.batch_size, np.random.default_rng([seed, number]))
         with dropout_of(seed, number):
             for step, indices in enumerate(steps, (number - 1) * len(steps)):
@@ -100,7 +101,7 @@ def fit(
                     loss = loss_of(model.learn(batch, attention), batch)
                     loss.backward()  # type: ignore[no-untyped-call]
                     summed += loss.item()
-                take_step(optimiser, config, step, config.epochs * len(steps), len(indices))
+                take_step(optimiser, config, rate, step, config.epochs * len(steps), len(indices))
                 total += summed
                 on_step(len(indices), summed / len(indices))
         module.eval()
@@ -128,6 +129,12 @@ def mean_loss(model: Trainable, encoded: Encoded, loss_of: Loss, attention: bool
     return sum(loss_of(model.learn(batch, attention), batch).item() for batch in batches) / len(encoded)
 
 
+def learning_rate(state: TrainingState, config: TrainingConfig) -> float:
+    """Of the next epoch. It follows from the epochs before, so a run that is resumed has it, too."""
+    worse = sum(not epoch.best for epoch in state.history) if config.halve_rate else 0
+    return config.learning_rate * 0.5**worse
+
+
 @contextmanager
 def dropout_of(seed: int, epoch: int) -> Iterator[None]:
     """Chance inside a network (dropout) comes from (seed, epoch), too; the process's own generator is left alone."""
@@ -137,13 +144,19 @@ def dropout_of(seed: int, epoch: int) -> Iterator[None]:
 
 
 def take_step(
-    optimiser: torch.optim.Optimizer, config: TrainingConfig, step: int, steps: int, examples: int
+    optimiser: torch.optim.Optimizer,
+    config: TrainingConfig,
+    rate: float,
+    step: int,
+    steps: int,
+    examples: int,
 ) -> None:
-    """Step number `step` of `steps`, at the rate that is due there, which depends on nothing else."""
+    """Step number `step` of `steps`, at the part of the epoch's `rate` that is due there."""
+    due = 1.0
     if config.warm_up is not None:
         due = min((step + 1) / (config.warm_up * steps + 1), (steps - step) / steps)
-        for group in optimiser.param_groups:
-            group["lr"] = config.learning_rate * due
+    for group in optimiser.param_groups:
+        group["lr"] = rate * due
     if config.clip is not None:  # of the mean over the examples: losses are sums
         learnt = [p for group in optimiser.param_groups for p in group["params"]]
         torch.nn.utils.clip_grad_norm_(learnt, config.clip * examples)

@@ -129,6 +129,10 @@ class PieceEncoder:
         strange = {w for w, token in zip(word.tolist(), ids, strict=True) if token == self.reserved.unknown}
         return [i not in strange and bool((word == i).any()) for i in range(len(words))]
 
+    def names(self, ids: Sequence[int]) -> list[str]:
+        found: list[str] = self._tokenizer.convert_ids_to_tokens(list(ids))
+        return found
+
     def _pieces(self, texts: Sequence[str]) -> list[tuple[list[int], Spans]]:
         """Ids and spans of the texts themselves, whole, without special tokens."""
         if not texts:
