@@ -122,6 +122,7 @@ def _look(
     with torch_no_grad():
         output = network(batch)
     real = words_of(batch)
+    marked = _as_wide(marked, real.shape[1])
     n, m = real.sum(1), marked.sum(1)
     mass = (_attention_of_words(network, batch, config.layers) * marked[:, None]).sum(-1)  # (batch, heads)
     columns: dict[str, Floats] = {
@@ -164,6 +165,11 @@ def _marked(batches: Sequence[Batch]) -> Bools:
     """The hidden words (batch, words), of the first batch that knows them; where none does, there are none."""
     known = [batch for batch in batches if "evidence" in batch.targets]
     return evidence_of(known[0], DECEPTION.name) if known else words_of(batches[0]) & False
+
+
+def _as_wide(marked: Bools, width: int) -> Bools:
+    """The same texts may be padded further in another batch."""
+    return np.pad(marked, ((0, 0), (0, max(0, width - marked.shape[1]))))[:, :width]
 
 
 def _correct(predicted: Tensor, batch: Batch) -> Floats:

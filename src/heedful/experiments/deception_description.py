@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from heedful.experiments.comparison import SETTING, Comparison, Evidence, Table, mean_of
 from heedful.experiments.deception_summary import CONTROL, names_of, rows_of
-from heedful.experiments.description import Column, Reason, Trial, number_at, places_by
+from heedful.experiments.description import Column, Reason, Trial, number_at, places_by, value_at
 from heedful.experiments.verdict import Grade, Verdict, Wording, border, ends, grade_at, percent
 from heedful.figures.figure import Figure
 from heedful.figures.names import join_words, method_name
@@ -180,48 +180,38 @@ def reasons(trial: Trial) -> Iterator[Reason]:
 
 
 def compare(evidence: Evidence) -> Comparison:
-    """Table 3 of Pruthi et al. 2020, ours above what was published; and what methods see of the hidden words."""
+    """Table 3 of Pruthi et al. 2020, ours beside what was published, and what methods see of the hidden words."""
     rows: list[tuple[str, ...]] = []
-    seen: list[tuple[str, ...]] = []
+    methods = list(dict.fromkeys(m for _, found in evidence for one in found for m in one["by_method"]))
     for setting, found in evidence:
-        names = list(found[0]["by_model"])
-        paths = {f"{CONTROL} (words replaced)": (f"{CONTROL}.percent", "")}
-        paths |= {
-            n: (f"by_model.{n}.accuracy.percent", f"by_model.{n}.attention_mass.percent") for n in names
+        paths: dict[str, tuple[str, str | None]] = {
+            f"{CONTROL}: words replaced": (f"{CONTROL}.percent", None)
         }
+        for name in found[0]["by_model"]:
+            paths[name] = (f"by_model.{name}.accuracy.percent", f"by_model.{name}.attention_mass.percent")
         for name, pair in paths.items():
-            ours = [mean_of([number_at(one, path) for one in found]) if path else None for path in pair]
-            theirs = [evidence.theirs(setting, path) for path in pair]
-            cells = zip(*theirs, strict=True)
-            rows.append((*setting, name, *map(_digits, ours), *(_digits(v) for pair in cells for v in pair)))
-        for method, models in found[0]["by_method"].items():
-            told = [f"{_line(models[name]['auc'])} / {_line(models[name]['share'])}" for name in names]
-            seen.append((*setting, method_name(method), *told, f"{models[names[0]]['chance']:.2f}"))
+            ours = [_mean(found, path) for path in pair]
+            nothing: list[float | None] = [None] * len(evidence.sources)
+            theirs = [nothing if path is None else evidence.theirs(setting, path) for path in pair]
+            beside = [value for both in zip(*theirs, strict=True) for value in both]
+            seen = [_seen(found, f"by_method.{method}.{name}") for method in methods]
+            rows.append((*setting, name, *map(_digits, [*ours, *beside]), *seen))
     if not rows:
         return Comparison()
     published = [f"{source}: {what}" for source in evidence.sources for what in ("accuracy", "mass")]
     seeds = max(len(found) for _, found in evidence)
     note = (
         "Percent of the test texts that are right, and percent of the attention that falls to impermissible words "
-        f"(Pruthi et al. 2020, table 3), mean of {seeds} seed{'s' * (seeds > 1)} of ours."
+        f"(Pruthi et al. 2020, table 3), mean of {seeds} seed{'s' * (seeds > 1)} of ours. For each method: how often "
+        "an impermissible word has a higher score than another one, with the 95% interval over the texts of the first "
+        "seed (a random order: .50), and the share of all scores that is on such words (equal scores: the last number)."
     )
-    header = (*SETTING, "model", "ours: accuracy", "ours: mass", *published)
-    models = list(next(found[0]["by_model"] for _, found in evidence))
-    pointing = (
-        "How often a hidden word has a higher score than another one (random: .50) / share of all scores that is on "
-        "hidden words (random: last column), with 95% intervals over texts, of the first seed."
-    )
-    return Comparison(
-        tables=(
-            Table("Deceived attention", header, tuple(rows), note),
-            Table(
-                "What methods see of the hidden words",
-                (*SETTING, "method", *models, "chance"),
-                tuple(seen),
-                pointing,
-            ),
-        )
-    )
+    header = (*SETTING, "model", "ours: accuracy", "ours: mass", *published, *map(method_name, methods))
+    return Comparison(tables=(Table("Deceived attention", header, tuple(rows), note),))
+
+
+def _mean(found: Sequence[Mapping[str, Any]], path: str | None) -> float | None:
+    return None if path is None else mean_of([number_at(one, path) for one in found])
 
 
 def _digits(value: float | None) -> str:
@@ -230,11 +220,12 @@ def _digits(value: float | None) -> str:
     return f"{value:.1f}" if value >= 1 or value == 0 else f"{value:.2g}"
 
 
-def _line(line: Mapping[str, Any]) -> str:
-    if line["mean"] is None:
+def _seen(found: Sequence[Mapping[str, Any]], path: str) -> str:
+    """ "0.93 (0.92 to 0.94), 45% (6%)"; what a model was not asked is "-"."""
+    first = value_at(found[0], path)
+    if first is None or first["auc"]["mean"] is None:
         return "-"
-    return (
-        f"{line['mean']:.2f} ({line['low']:.2f} to {line['high']:.2f})"
-        if line["low"] is not None
-        else f"{line['mean']:.2f}"
-    )
+    auc, share = first["auc"], _mean(found, f"{path}.share.mean") or 0.0
+    told = f"{_mean(found, f'{path}.auc.mean') or 0.0:.2f}"
+    ends = "" if auc["low"] is None else f" ({auc['low']:.2f} to {auc['high']:.2f})"
+    return f"{told}{ends}, {share:.0%} ({first['chance'] or 0.0:.0%})"
