@@ -18,12 +18,15 @@ from heedful.data.remove import RemoveConfig, remove
 from heedful.engine.carry_out import carry_out
 from heedful.engine.configure import configure
 from heedful.engine.data_sources import load_corpus, read_split
+from heedful.engine.edited_data import corpus_of
 from heedful.engine.plan import ask, plan
 from heedful.engine.progress import Progress
 from heedful.engine.task import Task
 from heedful.engine.workspace import Workspace
 from heedful.errors import Mistake
+from heedful.models.training import predict
 from heedful.records import SPLITS, Corpus, Example
+from heedful.store.texts import read_some
 from material import words_of
 from planted_reviews import reviews
 
@@ -152,8 +155,6 @@ def test_a_run_on_words_removed_follows_the_scores_of_its_base(tmp_path: Path) -
     explained = heedful.explain(model, texts[:5], methods=["gradient"])
     asked = plan([edited], [ask("erasure", limit=5)])
     assert carry_out(asked, place, QUIET, "here", cores=1).complete
-    from heedful.store.texts import read_some
-
     kept = read_some(place.runs / second.run, "test", 5)
     assert kept is not None
     for at, after in kept.items():
@@ -164,6 +165,40 @@ def test_a_run_on_words_removed_follows_the_scores_of_its_base(tmp_path: Path) -
         gone = set(np.argsort(-scores.astype(np.float32), kind="stable")[: round(0.3 * n)].tolist())
         assert {i for i, form in enumerate(after.passage.forms) if form == "<unk>"} == gone
     assert len(explained) == 5
+
+
+@pytest.mark.parametrize("recursive", [False, True])
+def test_retrain_asks_each_text_of_models_that_know_it_edited(tmp_path: Path, recursive: bool) -> None:
+    file, place = reviews(tmp_path / "reviews.csv", 80), Workspace(tmp_path / "runs")
+    options = {"methods": ["gradient"], "fractions": [0.4, 0.7], "recursive": recursive}
+    made = plan([small(file)], [ask("retrain", options, limit=10)])
+    assert made.count("train") == 5
+    assert made.count("score") == (4 if recursive else 2)
+    assert carry_out(made, place, QUIET, "here", cores=1).complete
+    (task,) = made.of("experiment")
+    rows = place.run(task.run).results.rows("retrain", task.key)
+    names = dict(task.others)
+    assert set(names) == {
+        f"{method} {fraction}" for method in ("gradient", "random") for fraction in (0.4, 0.7)
+    }
+    for name, folder in names.items():
+        run = place.run(folder)
+        corpus = corpus_of(run)["test"]
+        model = heedful.load(run.path)
+        gone = [np.mean([form == "<unk>" for form in text.passage.forms]) for text in corpus]
+        assert np.mean(gone) == pytest.approx(float(name.split()[1]), abs=0.05)
+        mine = [row for row in rows.to_pylist() if row["removal"] == name]
+        p = predict(model.network, model.encode([corpus[row["example"]] for row in mine]))
+        for row, each in zip(mine, p, strict=True):
+            label = corpus[row["example"]].label
+            assert label is not None
+            assert row["probability"] == pytest.approx(each[label], abs=1e-6)
+            assert row["correct"] == float(each.argmax() == label)
+        if recursive:  # what was gone before is gone still
+            first = corpus_of(place.run(names[name.replace("0.7", "0.4")]))["test"]
+            for before, after in zip(first, corpus, strict=True):
+                pairs = zip(before.passage.forms, after.passage.forms, strict=True)
+                assert all(b == "<unk>" for a, b in pairs if a == "<unk>")
 
 
 def test_plant_on_ones_own_data(tmp_path: Path) -> None:

@@ -249,7 +249,7 @@ def small(file: str, **training: Any) -> RunConfig:
         file,
         data={"tokenizer": "whitespace", "evidence_column": "evidence"},
         model={"encoder": "bilstm", "embedding_dim": 12, "hidden_dim": 12},
-        training={"epochs": 8, "batch_size": 16, "learning_rate": 0.02, "metric": "loss", **training},
+        training={"epochs": 8, "batch_size": 16, "learning_rate": 0.02, "metric": "dev_loss", **training},
     )
 
 
@@ -303,7 +303,7 @@ def test_a_checkpoint_is_deceived(reviews: str, tmp_path: Path) -> None:
         reviews,
         data={"tokenizer": "whitespace", "evidence_column": "evidence", "train_rows": 60},
         start=folder,
-        training={"epochs": 2, "learning_rate": 3e-3, "metric": "loss"},
+        training={"epochs": 2, "learning_rate": 3e-3, "metric": "dev_loss"},
     )
     options = {"penalties": [5.0], "layers": None, "heads": "max", "methods": ["attention", "omission"]}
     made = plan([config], [ask("deception", options, limit=20)])

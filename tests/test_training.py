@@ -280,3 +280,32 @@ def test_a_step_is_clipped_to_the_norm_of_its_mean_gradient() -> None:
     take_step(optimiser, config, rate=1.0, step=0, steps=1, examples=8)
     moved = torch.cat([(p - old).flatten() for p, old in zip(model.parameters(), before, strict=True)])
     assert float(moved.detach().norm()) == pytest.approx(8 * 0.25, rel=1e-4)
+
+
+def test_the_mean_of_the_batch_is_a_smaller_gradient_and_weight_decay_may_be_on_attention() -> None:
+    """One SGD-like look: the gradient of the mean is that of the sum over the number of texts."""
+    train = encoded(8)
+    norms = {}
+    for reduction in ("sum", "mean"):
+        model, seen = small(), list[float]()
+        config = TrainingConfig(epochs=1, batch_size=8, reduction=reduction, weight_decay=0.0)
+
+        def note(*_: object, model: AttentiveClassifier = model, seen: list[float] = seen) -> None:
+            seen.append(
+                float(torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]).norm())
+            )
+
+        list(fit(model, train, encoded(8, 1), config, 0, on_step=note))
+        norms[reduction] = seen[0]
+    assert norms["sum"] == pytest.approx(8 * norms["mean"], rel=1e-5)
+    free, held = (make_optimiser(small(), TrainingConfig(attention_decay=on)) for on in (False, True))
+    assert [group["weight_decay"] for group in free.param_groups] == [1e-5, 0.0]
+    assert [group["weight_decay"] for group in held.param_groups] == [1e-5]
+
+
+def test_an_epoch_before_the_first_to_be_kept_is_not() -> None:
+    train, dev, model = encoded(100), encoded(40, 1), small()
+    config = CONFIG.model_copy(update={"learning_rate": 1e-3, "keep_from": 3, "weight_decay": 0.0})
+    states = list(fit(model, train, dev, config, seed=0))
+    assert [epoch.best for epoch in states[-1].history[:3]] == [False, False, True]
+    assert torch.equal(states[2].best["decoder.theta.weight"], states[2].weights["decoder.theta.weight"])

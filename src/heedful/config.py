@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from heedful.errors import Mistake
 from heedful.records import Split, TaskType, TokenizerName
@@ -95,6 +95,30 @@ class ModelConfig(Config):
     dropout_words: float = Field(default=0.0, ge=0, lt=1, exclude_if=lambda value: value == 0)
     dropout_sentences: float = Field(default=0.0, ge=0, lt=1, exclude_if=lambda value: value == 0)
     dropout_output: float = Field(default=0.0, ge=0, lt=1, exclude_if=lambda value: value == 0)
+    # How a CNN makes one vector of a query's states, and whether passage and query have embeddings of their own: in the
+    # code of Jain & Wallace the largest of each feature, and yes.
+    query_pooling: Literal["mean", "max"] = Field(default="mean", exclude_if=lambda value: value == "mean")
+    separate_embeddings: bool = Field(default=False, exclude_if=lambda value: not value)
+    # The model whose attention this one has, in place of its own (models/imposed.py). Its `attention` is then uniform.
+    imposed: ModelConfig | None = Field(default=None, exclude_if=lambda value: value is None)
+
+    @model_validator(mode="after")
+    def _one_attention(self) -> Self:
+        if self.imposed is not None and (self.attention != "uniform" or self.hierarchical):
+            raise ValueError(
+                "a model with imposed attention has none of its own: attention must be 'uniform'"
+            )
+        return self
+
+    @property
+    def attention_name(self) -> str:
+        """What kind of attention it has, for names and pages."""
+        return self.attention if self.imposed is None else "imposed"
+
+    def with_vectors(self, dim: int) -> ModelConfig:
+        """With the size of the word vectors that it was given, which its imposed model was given, too."""
+        imposed = None if self.imposed is None else self.imposed.with_vectors(dim)
+        return self.model_copy(update={"embedding_dim": dim, "imposed": imposed})
 
 
 class TrainingConfig(Config):
@@ -106,9 +130,9 @@ class TrainingConfig(Config):
     weight_decay: float = Field(default=1e-5, ge=0)  # on everything but the attention, which has none
     patience: int | None = Field(default=None, ge=1)  # epochs without a better dev score; None: all epochs
     class_weights: bool = True  # positives weighted by N / N+ - 1 (two labels), N / (labels N_c) (more)
-    # Decides which epoch is kept. None: the objective's own, or roc_auc for two labels, else accuracy. loss: the
-    # objective's, on dev.
-    metric: Literal["roc_auc", "accuracy", "loss"] | None = None
+    # Which epoch is kept: the best on dev by this score (None: the objective's own, or roc_auc for two labels, else
+    # accuracy), the one with the least training loss, for an objective that is not about labels, or the least dev loss.
+    metric: Literal["roc_auc", "accuracy", "loss", "dev_loss"] | None = None
     missing_vectors: Literal["normal", "zeros"] = "normal"
     train_embeddings: bool = True
     # What is made small, by name, and that objective's own settings: written only where they are not the defaults.
@@ -124,6 +148,11 @@ class TrainingConfig(Config):
     clip: float | None = Field(  # the largest norm of a step's mean gradient
         default=None, gt=0, exclude_if=lambda value: value is None
     )
+    # The gradient of the batch's summed loss, or of its mean: in the code of Jain & Wallace that of classification, and
+    # that of questions and inferences, where weight decay is on attention, too, and the first epoch is never kept.
+    reduction: Literal["sum", "mean"] = Field(default="sum", exclude_if=lambda value: value == "sum")
+    attention_decay: bool = Field(default=False, exclude_if=lambda value: not value)
+    keep_from: int = Field(default=1, ge=1, exclude_if=lambda value: value == 1)  # the first epoch to be kept
     halve_rate: bool = Field(  # the learning rate is halved after every epoch that was not the best
         default=False, exclude_if=lambda value: not value
     )

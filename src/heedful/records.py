@@ -113,6 +113,7 @@ class Tokens:
     attended to, explained, permuted or removed), not for markers and other special tokens. Padding is False in
     both. Where words are split into pieces, `word_index` says which word a token belongs to (-1: none). For models
     that read sentences, `sentence_index` says which sentence it belongs to (-1: none); it never falls within a text.
+    `hidden` words keep their place and are shut out of attention: they are present, and not in `mask`.
     """
 
     ids: Tensor  # (batch, length) long
@@ -121,6 +122,7 @@ class Tokens:
     word_index: Tensor | None = None  # (batch, length) long; None: every word is one token
     reserved: Reserved = Reserved()
     sentence_index: Tensor | None = None  # (batch, length) long; None: not known
+    hidden: Tensor | None = None  # (batch, length) bool; None: no word is
 
     def to(self, device: torch.device) -> Tokens:
         return self._with(lambda part: part.to(device))
@@ -133,9 +135,12 @@ class Tokens:
         return self._with(lambda part: part[which, :length])
 
     def _with(self, change: Callable[[Tensor], Tensor]) -> Tokens:
-        word, sentence = (None if i is None else change(i) for i in (self.word_index, self.sentence_index))
+        word, sentence, hidden = (
+            None if part is None else change(part)
+            for part in (self.word_index, self.sentence_index, self.hidden)
+        )
         return Tokens(
-            change(self.ids), change(self.present), change(self.mask), word, self.reserved, sentence
+            change(self.ids), change(self.present), change(self.mask), word, self.reserved, sentence, hidden
         )
 
 

@@ -103,10 +103,16 @@ EXPERIMENTS: Registry[Experiment] = Registry(
         "erasure": "heedful.experiments.erasure:ERASURE",
         "flips": "heedful.experiments.flips:FLIPS",
         "importance_sets": "heedful.experiments.importance_sets:IMPORTANCE_SETS",
+        "uniform": "heedful.experiments.uniform:UNIFORM",
+        "seeds": "heedful.experiments.seeds:SEEDS",
+        "frozen": "heedful.experiments.frozen:FROZEN",
+        "imitation": "heedful.experiments.imitation:IMITATION",
         "heads": "heedful.experiments.heads:HEADS",
         "deception": "heedful.experiments.deception:DECEPTION",
+        "faithfulness": "heedful.experiments.faithfulness:FAITHFULNESS",
         "planted": "heedful.experiments.planted:PLANTED",
         "pointing": "heedful.experiments.pointing:POINTING",
+        "retrain": "heedful.experiments.retrain:RETRAIN",
         "rationales": "heedful.experiments.rationales:RATIONALES",
     },
 )
@@ -170,6 +176,8 @@ OBJECTIVES: Registry[Objective] = Registry(
     {
         "cross_entropy": "heedful.models.objectives:CROSS_ENTROPY",
         "deception": "heedful.models.deception:DECEPTION",
+        "imitation": "heedful.models.objective_imitation:IMITATION",
+        "imposed": "heedful.models.objective_imposed:IMPOSED",
     },
 )
 

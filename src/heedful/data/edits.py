@@ -38,9 +38,10 @@ def parse_edit(edit: EditConfig) -> tuple[CorpusEdit, Any]:
     return found, found.config.parse(edit.options, f"the options of the edit {edit.name}")
 
 
-def edit_corpus(corpus: Corpus, edit: EditConfig, scores: Scores | None = None) -> Corpus:
+def edit_corpus(corpus: Corpus, edit: EditConfig) -> Corpus:
+    """By an edit that needs no scores."""
     found, options = parse_edit(edit)
-    return found.apply(corpus, options, scores or {})
+    return found.apply(corpus, options, {})
 
 
 def join_words(parts: Sequence[tuple[str, str]]) -> Words:

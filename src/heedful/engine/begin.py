@@ -55,12 +55,14 @@ def begin_fresh(config: RunConfig, corpus: Corpus, data_dirs: Sequence[Path]) ->
     """One of our classifiers, with word vectors where they were asked for."""
     words = [text for e in corpus["train"] for text in (e.passage, e.query) if text]
     vocabulary = Vocabulary.build(words, config.data.min_df or 1)
-    network, vectors = fresh_network(config, corpus, vocabulary, words, data_dirs)
+    text = WordEncoder.of(vocabulary, corpus.tokenizer, config.model)
+    network, vectors = fresh_network(config, corpus, text, words, data_dirs)
     return Beginning(
         network,
-        WordEncoder(vocabulary, corpus.tokenizer, config.model.hierarchical),
+        text,
         vocabulary.words,
-        {"description": describe_model(config.model)},
+        {"description": describe_model(config.model)}
+        | ({} if config.model.imposed is None else {"attention": config.model.attention_name}),
         network.embedding.embedding_dim,
         vectors,
         says=() if vectors is None else (coverage(vectors, len(vocabulary)),),
@@ -70,11 +72,11 @@ def begin_fresh(config: RunConfig, corpus: Corpus, data_dirs: Sequence[Path]) ->
 def fresh_network(
     config: RunConfig,
     corpus: Corpus,
-    vocabulary: Vocabulary,
+    text: WordEncoder,
     words: Sequence[Words],
     data_dirs: Sequence[Path],
 ) -> tuple[AttentiveClassifier, dict[str, Any] | None]:
-    vectors = None
+    vectors, vocabulary = None, text.vocabulary
     model_config: ModelConfig = config.model
     if config.vectors == word2vec.NAME:
         vectors = word2vec.train_word2vec(words, vocabulary, model_config.embedding_dim, config.seed)
@@ -83,13 +85,14 @@ def fresh_network(
         missing, folders = config.training.missing_vectors, locate.data_dirs(data_dirs)
         counts = Counter(chain.from_iterable(text.forms for text in words))
         vectors = load_vectors(config.vectors, vocabulary, folders, missing=missing, rng=rng, counts=counts)
-        model_config = model_config.model_copy(update={"embedding_dim": vectors.matrix.shape[1]})
+        model_config = model_config.with_vectors(vectors.matrix.shape[1])
     has_query = corpus.task != "classification"
-    network = build(model_config, len(vocabulary), len(corpus.labels), has_query, config.seed)
+    network = build(model_config, text.n_ids, len(corpus.labels), has_query, config.seed)
     if vectors is None:
         return network, None
     with torch.no_grad():
-        network.embedding.weight.copy_(torch.from_numpy(vectors.matrix))
+        matrix = torch.from_numpy(vectors.matrix)  # (words, dim)
+        network.embedding.weight.copy_(matrix.repeat(text.n_ids // len(matrix), 1))
     found = {"dim": vectors.matrix.shape[1], "types": vectors.types, "tokens": vectors.tokens}
     return network, {"vectors": config.vectors, **found}
 
@@ -107,6 +110,8 @@ def describe_model(config: ModelConfig) -> str:
     encoder = (
         getattr(ENCODERS.find(config.encoder), "title", "") or f"a model with the encoder {config.encoder!r}"
     )
+    if config.imposed is not None:
+        return f"{encoder} on which the attention of {describe_model(config.imposed)} is imposed"
     levels = " over words and sentences" if config.hierarchical else ""
     return f"{encoder} with {config.attention} attention{levels}"
 

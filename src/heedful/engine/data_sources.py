@@ -16,7 +16,7 @@ from pathlib import Path
 from heedful.config import DataOptions, RunConfig
 from heedful.data import corpora, locate, word2vec
 from heedful.data.assemble import spread_places
-from heedful.data.edits import Scores, edit_corpus
+from heedful.data.edits import edit_corpus
 from heedful.data.fingerprint import fingerprint
 from heedful.data.readers.simple import split_files
 from heedful.data.readers.tables import file_format
@@ -85,12 +85,15 @@ class SplitTexts:
     source: str  # where they came from, in words
 
 
-def load_corpus(
-    dataset: str, options: DataOptions, data_dirs: Sequence[Path] = (), scores: Scores | None = None
-) -> Corpus:
-    """As its files have it, or edited; `scores` are those that the edit needs."""
-    corpus = corpora.load(dataset, data_dirs=data_dirs, options=options)
-    return corpus if options.edit is None else edit_corpus(corpus, options.edit, scores)
+def load_plain_corpus(dataset: str, options: DataOptions, data_dirs: Sequence[Path] = ()) -> Corpus:
+    """As its files have it, whatever edit the options name."""
+    return corpora.load(dataset, data_dirs=data_dirs, options=options)
+
+
+def load_corpus(dataset: str, options: DataOptions, data_dirs: Sequence[Path] = ()) -> Corpus:
+    """As its files have it, or edited; an edit by another run's scores is known to the run alone: edited_data.py."""
+    corpus = load_plain_corpus(dataset, options, data_dirs)
+    return corpus if options.edit is None else edit_corpus(corpus, options.edit)
 
 
 def read_split(

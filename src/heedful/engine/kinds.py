@@ -173,9 +173,12 @@ class Score(Fit):
         return f"score the words of {task.run} by {task.explainer}"
 
     def status(self, task: Task, run: Run) -> Status:
+        from heedful.engine.edited_data import words_scored_by
+
         return super().status(replace(task, explainer=words_scored_by(str(task.explainer))), run)
 
     def do(self, task: Task, executor: Executor, progress: Progress) -> None:
+        from heedful.engine.edited_data import words_scored_by
         from heedful.engine.processors import threads
         from heedful.engine.word_scores import score_words
 
@@ -190,11 +193,6 @@ class Score(Fit):
                 if corpus[split]
             }
         run.write_fitted(words_scored_by(str(task.explainer)), task.key, scores, weights)
-
-
-def words_scored_by(method: str) -> str:
-    """What scores are called where what explainers learn is kept."""
-    return f"words-{method}"
 
 
 class Experiment(Kind):

@@ -20,8 +20,9 @@ from heedful.engine.task import Ask
 from heedful.store.run import Run
 
 if TYPE_CHECKING:
-    from heedful.data.batching import Texts
+    from heedful.data.batching import Encoded, Ints, Texts
     from heedful.models.network import Trainable
+    from heedful.records import Batch
 
 LENGTHS = (10, 40, 120)  # words a text at which the machine is measured
 TEXTS, BATCH = 8, 32  # in an experiment: few, so that measuring takes seconds; in a training step: as usual
@@ -137,12 +138,27 @@ def _ask_seconds(run: RunConfig, one: Ask, length: int) -> float:
     experiment = experiments.find(one.experiment)
     config = experiment.config.parse(one.options, f"the options of {one.experiment}")
     network = _network(run)
-    encoded = Encoded(_texts(TEXTS, length, network.embedding.num_embeddings), None, None, None)
+    labels = np.arange(TEXTS, dtype=np.int64) % 2
+    encoded = Encoded(_texts(TEXTS, length, network.embedding.num_embeddings), None, None, labels)
+    others = {name: _Beside(network, encoded) for name in experiment.runs(config, run)}
+    given = {"others": others} if others else {}
     with threads(1):
         began = time.process_time()
-        for _ in experiment.run(network, encoded.batches(TEXTS), config, np.random.default_rng(0)):
+        for _ in experiment.run(network, encoded.batches(TEXTS), config, np.random.default_rng(0), **given):
             pass
         return (time.process_time() - began) / TEXTS
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """Stands for a run that an experiment compares with (OtherRun): the network that is measured, on its texts."""
+
+    network: Trainable
+    encoded: Encoded
+    name: str = "measured"
+
+    def batch(self, places: Ints) -> Batch:
+        return self.encoded.batch(places)
 
 
 def _texts(number: int, length: int, n_words: int) -> Texts:

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from heedful.config import TrainingConfig
 from heedful.data.batching import CPU, Encoded, TextEncoder, encode
 from heedful.data.describe import describe_reading
 from heedful.data.vocabulary import Vocabulary
@@ -118,7 +119,7 @@ def fit_all(
             steps = fit(network, train_set, dev_set, config, task.config.seed, state, bar.step, bases)
             for after in steps:
                 state = after
-                bar.note(describe(state.history[-1], config.epochs))
+                bar.note(describe(state.history[-1], config))
                 if time.monotonic() - saved > workspace.checkpoint_every and not finished(state, config):
                     save(state, n_threads)
                     saved = time.monotonic()
@@ -170,6 +171,7 @@ def run_info(task: Task, corpus: Corpus, begun: Beginning, device: torch.device)
             "words": words,
             "skipped": list(corpus.skipped),
         },
+        **({} if task.edited is None else {"edited": list(task.edited)}),
         "versions": library_versions(config.start is not None),
         "device": str(device),
     }
@@ -212,9 +214,10 @@ def test_scores(network: Network, corpus: Corpus, text: TextEncoder) -> dict[str
     return {"split": split, "examples": len(encoded), **defined}
 
 
-def describe(epoch: Epoch, epochs: int) -> str:
+def describe(epoch: Epoch, config: TrainingConfig) -> str:
     mark = " (best)" if epoch.best else ""
-    return f"epoch {epoch.epoch}/{epochs} loss {epoch.loss:.4f} dev {epoch.score:.4f}{mark}"
+    score = "" if config.metric == "loss" else f" dev {epoch.score:.4f}"
+    return f"epoch {epoch.epoch}/{config.epochs} loss {epoch.loss:.4f}{score}{mark}"
 
 
 def load(run: Run, device: torch.device = CPU) -> Model:
@@ -229,11 +232,11 @@ def load_network(run: Run, device: torch.device = CPU) -> Model:
     if config.start is not None:
         return load_fine_tuned(run, device)
     vocabulary = Vocabulary(run.words)
-    sizes = config.model.model_copy(update={"embedding_dim": info["embedding_dim"]})
-    network = build(sizes, len(vocabulary), len(labels), info["task"] != "classification")
+    sizes = config.model.with_vectors(info["embedding_dim"])
+    text = WordEncoder.of(vocabulary, info["tokenizer"], config.model)
+    network = build(sizes, text.n_ids, len(labels), info["task"] != "classification")
     network.load_state_dict({name: torch.from_numpy(array) for name, array in run.weights().items()})
     network.to(device).eval()
-    text = WordEncoder(vocabulary, info["tokenizer"], config.model.hierarchical)
     return Model(run.name, network, text, labels, info["task"], config.seed)
 
 

@@ -75,7 +75,7 @@ def runs(config: DeceptionConfig, about: RunConfig | TrialConfig) -> Mapping[str
     for penalty in dict.fromkeys(config.penalties):
         options = {"penalty": penalty} | config.model_dump(mode="json", include={"heads", "layers"})
         named[name_of(penalty)] = copy_of(
-            about, objective="deception", objective_options=options, metric="loss"
+            about, objective="deception", objective_options=options, metric="dev_loss"
         )
     return {**named, CONTROL: copy_of(about, EditConfig(name="anonymise"))}
 

@@ -119,7 +119,7 @@ def figures_of(measures: Sequence[str]) -> Callable[[Trial], list[Figure]]:
     """For each measure the methods side by side, with intervals and the line of chance."""
 
     def draw(trial: Trial) -> list[Figure]:
-        from heedful.figures.intervals import interval_lines
+        from heedful.figures.intervals import intervals
 
         made = []
         for name in measures:
@@ -140,7 +140,12 @@ def figures_of(measures: Sequence[str]) -> Callable[[Trial], list[Figure]]:
                     "nothing of the model."
                     + ("" if chance is None else " Dashed: what a random order gets, exactly."),
                     f"{title}: {told or 'undefined for all texts'}.",
-                    interval_lines(lines, {} if chance is None else {"chance": chance}, title),
+                    intervals(
+                        {name: (line["mean"], line["low"], line["high"]) for name, line in lines.items()},
+                        title,
+                        {} if chance is None else {"chance": chance},
+                        whole=(0.0, 1.0),
+                    ),
                     wide=name == measures[0],
                 )
             )

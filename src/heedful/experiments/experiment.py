@@ -42,6 +42,10 @@ def no_explainers(config: Config) -> tuple[str, ...]:
     return ()
 
 
+def no_warning(summary: Mapping[str, Any]) -> str:
+    return ""
+
+
 def no_runs(config: Config, about: RunConfig | TrialConfig) -> Mapping[str, RunConfig]:
     return {}
 
@@ -81,6 +85,8 @@ class Experiment:
     explainers: Callable[[Any], Iterable[str]] = (
         no_explainers  # that it uses, by name, given its configuration
     )
+    # The warning that an outcome (a summary) puts on every other conclusion about the same data; empty: none.
+    warn: Callable[[Mapping[str, Any]], str] = no_warning
     # Other runs that it compares with, by its own names for them, given its configuration and what it asks about (a run
     # or a model on other data). They are trained first, once for all that need them.
     runs: Callable[[Any, RunConfig | TrialConfig], Mapping[str, RunConfig]] = no_runs

@@ -44,12 +44,15 @@ def predict(
 ) -> Tensor:
     """The logits (n, outputs) of the edited texts, in the order of `edits`.
 
-    operator: changed words are deleted, replaced by `token`, or have an embedding of zeros.
+    operator: changed words are deleted, replaced by `token`, have an embedding of zeros, or keep their place and are
+    shut out of attention ("pad").
     internal_batch_size: at most so many texts at once; fewer where `memory` (bytes, estimated) asks for it.
     """
 
     def answer(edited: Edited) -> Tensor:
         asked = _with_part(batch.rows(edited.rows), part, edited.tokens)
+        if operator == "pad":
+            require({"hides_words"}, model.can, "shutting words out of attention")
         if edited.zero is None:
             return model(asked).logits
         require({"differentiable"}, model.can, "setting embeddings to zero")

@@ -47,7 +47,7 @@ class Deception(CrossEntropy):
     config = DeceptionOptions
     version = "1"
     reads_attention = True
-    metric = "loss"
+    metric = "dev_loss"
 
     def loss(
         self,

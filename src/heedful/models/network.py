@@ -6,6 +6,7 @@
     self_attends         states(batch) -> (batch, layers + 1, length, dim): every token attends, layer by layer
     edits_attention      network(batch, edit=f), f(layer, weights) -> weights: asked under other weights
     pools_by_attention   one vector of weights decides what is read: encode, attend, decode(h, alpha)
+    hides_words          words that are hidden (`Tokens.hidden`) keep their place, and nothing attends to them
 
 A network is asked what it can do by `network.can`, a set of these names, because two networks of one class can
 differ in it. Positions are the network's tokens; which of them are words is said by the batch.
@@ -35,6 +36,7 @@ CAPABILITIES = {
     "self_attends": "in whose layers every token attends to tokens",
     "edits_attention": "whose prediction can be computed under other attention weights",
     "pools_by_attention": "in which one vector of attention weights pools the states of the words",
+    "hides_words": "that can shut single words out of its attention",
 }
 
 

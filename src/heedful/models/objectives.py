@@ -33,7 +33,7 @@ class Objective(Protocol):
 
     `version` changes whenever the same settings would give other weights. An objective whose loss reads
     `output.attentions` (batch, layers, heads, to, from) says so: `reads_attention = True`. One that scores say too
-    little of names the `metric` that decides which epoch is kept: `metric = "loss"`.
+    little of names the `metric` that decides which epoch is kept: `metric = "dev_loss"`.
     """
 
     config: type[Config]

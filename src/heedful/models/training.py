@@ -55,7 +55,8 @@ class TrainingState:
 
     @property
     def best_score(self) -> float:
-        return max((epoch.score for epoch in self.history), default=-float("inf"))
+        """Of those that may be kept."""
+        return max((epoch.score for epoch in self.history if epoch.best), default=-float("inf"))
 
 
 def fit(
@@ -73,7 +74,7 @@ def fit(
     `config.objective` says what is made small; `bases` are the trained models that it needs, by its names for them.
 
     Stops before `config.epochs` when nothing can improve: the dev score is perfect, or `config.patience`
-    epochs brought nothing better.
+    epochs brought nothing better. The score of an epoch is that of dev, or minus a loss.
     """
     metric = config.metric or usual_metric(config) or ("roc_auc" if model.link is LOG_ODDS else "accuracy")
     loss_of, attention = find_loss(model, train, config, bases), reads_attention(config)
@@ -99,7 +100,7 @@ def fit(
                 for part in parts(indices, lengths, most):
                     batch = train.batch(part)
                     loss = loss_of(model.learn(batch, attention), batch)
-                    loss.backward()  # type: ignore[no-untyped-call]
+                    (loss / len(indices) if config.reduction == "mean" else loss).backward()  # type: ignore[no-untyped-call]
                     summed += loss.item()
                 take_step(optimiser, config, rate, step, config.epochs * len(steps), len(indices))
                 total += summed
@@ -107,9 +108,13 @@ def fit(
         module.eval()
         assert dev.labels is not None
         scores = performance(dev.labels, predict(model, dev))
-        score = -mean_loss(model, dev, loss_of, attention, most) if metric == "loss" else scores[metric]
-        better = score > state.best_score
-        epoch = Epoch(number, total / len(train), scores, score, better, time.perf_counter() - began)
+        mean_loss = total / len(train)
+        if metric == "dev_loss":
+            score = -loss_on(model, dev, loss_of, attention, most)
+        else:
+            score = -mean_loss if metric == "loss" else scores[metric]
+        better = score > state.best_score and number >= config.keep_from
+        epoch = Epoch(number, mean_loss, scores, score, better, time.perf_counter() - began)
         weights = copy(module.state_dict())
         state = TrainingState(
             history=[*state.history, epoch],
@@ -123,8 +128,8 @@ def fit(
 
 
 @torch.no_grad()
-def mean_loss(model: Trainable, encoded: Encoded, loss_of: Loss, attention: bool, most: int) -> float:
-    """Of an example."""
+def loss_on(model: Trainable, encoded: Encoded, loss_of: Loss, attention: bool, most: int) -> float:
+    """The mean over examples."""
     batches = (batch for _, batch in encoded.batches(512, token_budget=min(TOKEN_BUDGET, most)))
     return sum(loss_of(model.learn(batch, attention), batch).item() for batch in batches) / len(encoded)
 
@@ -157,9 +162,9 @@ def take_step(
         due = min((step + 1) / (config.warm_up * steps + 1), (steps - step) / steps)
     for group in optimiser.param_groups:
         group["lr"] = rate * due
-    if config.clip is not None:  # of the mean over the examples: losses are sums
+    if config.clip is not None:  # of the mean over the examples
         learnt = [p for group in optimiser.param_groups for p in group["params"]]
-        torch.nn.utils.clip_grad_norm_(learnt, config.clip * examples)
+        torch.nn.utils.clip_grad_norm_(learnt, config.clip * (examples if config.reduction == "sum" else 1))
     optimiser.step()
 
 
@@ -174,7 +179,7 @@ def parts(indices: Ints, lengths: Ints, most: int = STEP_TOKENS) -> list[Ints]:
 
 def finished(state: TrainingState, config: TrainingConfig) -> bool:
     """No epoch is left, or none that is left could be better (the earliest of equal epochs is kept)."""
-    if len(state.history) >= config.epochs or state.best_score >= 1.0:
+    if len(state.history) >= config.epochs or (config.metric != "loss" and state.best_score >= 1.0):
         return True
     since = next((i for i, epoch in enumerate(reversed(state.history)) if epoch.best), 0)
     return config.patience is not None and since >= config.patience
@@ -197,7 +202,8 @@ def make_optimiser(model: Trainable, config: TrainingConfig) -> torch.optim.Opti
     model.embedding.weight.requires_grad_(config.train_embeddings)
     names = {name: p for name, p in model.module.named_parameters() if p.requires_grad}
     adamw = config.optimiser == "adamw"
-    without = {name for name, p in names.items() if (p.dim() < 2 if adamw else _is_attention(name))}
+    decayed = config.attention_decay
+    without = {n for n, p in names.items() if (p.dim() < 2 if adamw else not decayed and _is_attention(n))}
     groups = [
         {
             "params": [p for name, p in names.items() if name not in without],

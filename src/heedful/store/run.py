@@ -54,7 +54,7 @@ PRETRAINED = "pretrained"
 
 def run_name(config: RunConfig, key: str) -> str:
     """Readable first, then the key of everything that decides the result."""
-    model = config.start.name if config.start else f"{config.model.encoder}-{config.model.attention}"
+    model = config.start.name if config.start else f"{config.model.encoder}-{config.model.attention_name}"
     return f"{_stem(config.dataset)}-{model}-s{config.seed}-{key[:8]}"
 
 

@@ -69,6 +69,8 @@ class HuggingFaceNetwork:
                 able.add("self_attends")
         if self.abilities.attention == "edited":
             able.add("edits_attention")
+        if self.abilities.attention and self.reads == "first" and self.abilities.padding:
+            able.add("hides_words")  # what reads the state of the last word cannot do without that word
         return frozenset(able)
 
     @property
@@ -250,15 +252,22 @@ class HuggingFaceNetwork:
         of_query = None if query is None else torch.full_like(query.ids, self.types[1])
         types = found.take(torch.full_like(batch.passage.ids, self.types[0]), of_query)  # (n, width)
         types = types.masked_fill(~found.present, 0)
+        attended = None
+        if batch.passage.hidden is not None:
+            shown = None if query is None else torch.zeros_like(query.present)
+            attended = found.present & ~found.take(batch.passage.hidden, shown)  # (n, width)
         if not embeddings:
             ids = found.take(batch.passage.ids, None if query is None else query.ids)
             return Inputs(
-                found.present, types, ids=ids.masked_fill(~found.present, batch.passage.reserved.pad)
+                found.present,
+                types,
+                ids=ids.masked_fill(~found.present, batch.passage.reserved.pad),
+                attended=attended,
             )
         x = self.embed(batch.passage) if x is None else x
         if query is not None and x_query is None:
             x_query = self.embed(query)
-        return Inputs(found.present, types, x=found.take(x, x_query))
+        return Inputs(found.present, types, x=found.take(x, x_query), attended=attended)
 
     def _shift(self, found: Sequences) -> Tensor | None:
         """How far padding at the left has moved each text (batch,); None: not at all."""
