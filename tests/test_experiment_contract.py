@@ -32,6 +32,7 @@ FAST: dict[str, list[dict[str, Any]]] = {
     "imitation": [{}],
     "importance_sets": [{}, {"rankings": ["attention", "omission", "random"], "draws": 2}],
     "deception": [{"methods": ["attention", "gradient_x_input", "omission"]}],
+    "masked_twin": [{"methods": ["attention", "omission"], "fractions": [0.2, 0.8]}],
     "planted": [{"methods": ["attention", "gradient_x_input", "omission"]}],
     "pointing": [{"methods": ["attention", "omission"], "sentences": 4}],
     "retrain": [
@@ -153,6 +154,7 @@ def test_a_float32_model_gives_nearly_the_same_rows(name: str) -> None:
         "flips": "delta_js",
         "importance_sets": "smallest_high",
         "deception": "share",
+        "masked_twin": "drop",
         "planted": "effect",
         "pointing": "auc",
         "retrain": "probability",

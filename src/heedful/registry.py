@@ -109,6 +109,7 @@ EXPERIMENTS: Registry[Experiment] = Registry(
         "imitation": "heedful.experiments.imitation:IMITATION",
         "heads": "heedful.experiments.heads:HEADS",
         "deception": "heedful.experiments.deception:DECEPTION",
+        "masked_twin": "heedful.experiments.masked_twin:MASKED_TWIN",
         "faithfulness": "heedful.experiments.faithfulness:FAITHFULNESS",
         "planted": "heedful.experiments.planted:PLANTED",
         "pointing": "heedful.experiments.pointing:POINTING",

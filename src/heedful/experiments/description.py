@@ -5,6 +5,7 @@ Everything here is a frozen record, and every function of a `Trial` is pure: no 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,6 +31,11 @@ class Column:
     drawn: bool = True
     bins: int = 20
     edges: tuple[float, ...] | None = None  # of the bins, where they are not `bins` equal ones
+
+    @property
+    def possible(self) -> tuple[float, float]:
+        """The least and the greatest value that the measure can have; what has no limit is infinite."""
+        return (-math.inf if self.low is None else self.low), (math.inf if self.high is None else self.high)
 
     def edges_of(self, values: Floats) -> Floats:
         """The edges of the bins that a histogram of these values has."""

@@ -70,7 +70,7 @@ def _line(table: pa.Table) -> Line:
     defined = ~np.isnan(delta)
     rank = spearman(delta[None], alpha[None], defined[None])[0] if defined.any() else float("nan")
     return (
-        spread(delta)
+        spread(delta, within=COLUMNS["delta_js"].possible)
         | quantiles(delta)
         | {
             "negative": share(delta < 0, defined),  # r mattered more

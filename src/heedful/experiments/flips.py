@@ -24,7 +24,8 @@ from heedful.experiments.erasure_description import (
 )
 from heedful.experiments.experiment import Experiment, Floats, Summary
 from heedful.experiments.summary import Line, column, grouped, plain
-from heedful.measure.statistics import mcnemar, proportion
+from heedful.measure.paired import mcnemar
+from heedful.measure.statistics import proportion
 
 
 def summarise(table: pa.Table) -> Summary:

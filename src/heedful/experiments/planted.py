@@ -51,7 +51,7 @@ from heedful.experiments.other_runs import OtherRun, require_others
 from heedful.experiments.summary import Bools, Line, column, mean, plain, spread
 from heedful.experiments.verdict import Verdict, Wording
 from heedful.measure.columns import rows_of
-from heedful.measure.statistics import paired
+from heedful.measure.paired import paired
 
 if TYPE_CHECKING:
     from heedful.models.network import Network, Output
@@ -203,7 +203,7 @@ def _once(table: pa.Table) -> pa.Table:
 
 def _used(rows: pa.Table) -> Line:
     effect, random = column(rows, "effect"), column(rows, "effect_random")
-    test = paired(effect, random, np.random.default_rng(0), resamples=999)
+    test = paired(effect, random)
     return {
         "accuracy": mean(column(rows, "correct")),
         "effect": spread(effect),
