@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 
 from heedful.experiments.summary import Line, column, mean, plain, spread
 from heedful.measure.columns import Floats
-from heedful.measure.statistics import mcnemar, proportion
+from heedful.measure.paired import mcnemar
+from heedful.measure.statistics import proportion
 
 MEASURES = ("share", "auc", "hit", "precision")
 CONTROL = "control"  # trained on texts whose impermissible words are one and the same word
