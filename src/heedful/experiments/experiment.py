@@ -21,7 +21,7 @@ from heedful.config import Config, RunConfig, TrialConfig
 from heedful.errors import Mistake
 from heedful.experiments.certainty import settle
 from heedful.experiments.comparison import Comparison, Evidence, measures_beside
-from heedful.experiments.description import Column, Measure, Reason, Statistic, Trial, Weights
+from heedful.experiments.description import Column, Measure, MethodMeasure, Reason, Statistic, Trial, Weights
 from heedful.experiments.verdict import Verdict, from_json, to_json
 from heedful.figures.figure import Figure
 
@@ -78,6 +78,7 @@ class Experiment:
     group_title: Callable[[str], str] = str  # what a value of that column is called
     measures: tuple[Measure, ...] = ()
     statistics: tuple[Statistic, ...] = ()  # of a run, beside other runs
+    method_measures: tuple[MethodMeasure, ...] = ()  # what it tells of each explainer, for `heedful audit`
     weights: Weights | None = None
     draw: Callable[[Trial], Sequence[Figure]] | None = None
     judge: Callable[[Trial], Verdict] | None = None  # None: the experiment has no say in the headline

@@ -98,7 +98,7 @@ def _line(table: pa.Table, name: str) -> Line:
 
 def _compare(ours: Floats, theirs: Floats) -> Line:
     """Two values of each text: the mean difference, its interval and p, the effect size, the detectable effect."""
-    found = paired(ours, theirs)
+    found = paired(ours, theirs, resamples=RESAMPLES)
     difference = (ours - theirs)[~np.isnan(ours - theirs)]
     std = float(difference.std(ddof=1)) if difference.size > 1 else float("nan")
     return plain(

@@ -27,7 +27,7 @@ from pydantic import Field
 from heedful.config import EditConfig, RunConfig, TrialConfig
 from heedful.data.plant import Kind
 from heedful.experiments.copies import copy_of
-from heedful.experiments.description import Column, Measure, Statistic, Trial
+from heedful.experiments.description import Column, Measure, MethodMeasure, Statistic, Trial
 from heedful.experiments.evidence_rows import (
     EvidenceConfig,
     common_columns,
@@ -262,6 +262,13 @@ PLANTED = Experiment(
         Statistic(
             "planted words used", "used.difference.mean",
             "Planted words used: how much more the output moves without them than without random words.",
+        ),
+    ),
+    method_measures=(
+        MethodMeasure(
+            "precision", "precision at k of the planted words",
+            "1: the k strongest words are the k planted ones.", "precision", chance="chance", possible=1.0,
+            about="ground truth",
         ),
     ),
     draw=figures_of(("precision", "rank", "hit")), judge=verdict, examples=reasons,
