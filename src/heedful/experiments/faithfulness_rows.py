@@ -125,7 +125,7 @@ def lines(
     for row, word in enumerate(words):
         n = int(word.max(initial=-1) + 1)
         along = np.concatenate([*(each[None] for each in orders[row].values()), draws[row]])
-        sets = prefixes(along, levels[row].sizes).reshape(-1, n)
+        sets = np.concatenate(list(prefixes(along, levels[row].sizes)))  # (orders * levels, n)
         ends = np.array([[False] * n, [True] * n])
         every = all_sets(n) if n <= config.exact else np.zeros((0, n), dtype=np.bool_)
         wanted.append(
