@@ -29,7 +29,17 @@ from heedful.report.findings import Findings, Illustrated
 from heedful.report.page import page as report_page
 from heedful.web.app import create_app
 from heedful.web.library import Library
-from material import erased_tables_of, findings_of, illustrated, table_of_heads, tables_of, trial_of
+from material import (
+    compared_tables_of,
+    erased_tables_of,
+    evidence_tables_of,
+    findings_of,
+    illustrated,
+    table_of_heads,
+    table_of_retrain,
+    tables_of,
+    trial_of,
+)
 
 BUILT_IN = tuple(EXPERIMENTS.places)
 SETTING = ("sst", "bilstm", "additive")
@@ -37,8 +47,15 @@ SETTING = ("sst", "bilstm", "additive")
 
 @pytest.fixture(scope="module")
 def tables() -> dict[str, pa.Table]:
-    made_up = tables_of(80) | erased_tables_of(80) | {"heads": table_of_heads(80)}
-    return made_up | {"faithfulness": table_of_faithfulness(24)}
+    return (
+        tables_of(80)
+        | erased_tables_of(80)
+        | {"heads": table_of_heads(80)}
+        | evidence_tables_of(80)
+        | compared_tables_of(80)
+        | {"faithfulness": table_of_faithfulness(24)}
+        | {"retrain": table_of_retrain(80)}
+    )
 
 
 def table_of_faithfulness(n: int) -> pa.Table:

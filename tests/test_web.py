@@ -88,6 +88,7 @@ PAGES = [
     f"/runs/{NLI}/words",
     f"/runs/{A}/playground",
     f"/runs/{A}/playground?text=a+good+film",
+    f"/runs/{A}/playground?text=a+good+film&live=1",
     f"/runs/{NLI}/playground?text=a+good+film&query=it+is+good",
 ]
 
@@ -313,10 +314,10 @@ def test_deleting_and_replacing_words_moves_the_prediction(client: TestClient, f
 def test_words_the_model_does_not_know_are_marked(client: TestClient) -> None:
     words = data(client, f"/runs/{A}/playground?text=good+xylophone")["words"]
     assert [word["known"] for word in words] == [True, False]
-    said = client.get(f"/runs/{A}/playground?text=good+xylophone").text
+    said = client.get(f"/runs/{A}/playground?text=good+xylophone&live=1").text
     assert "does not know the word xylophone" in said
     assert "knows none of this text" not in said
-    assert "knows none of this text" in client.get(f"/runs/{A}/playground?text=xylophone+zebra").text
+    assert "knows none of this text" in client.get(f"/runs/{A}/playground?text=xylophone+zebra&live=1").text
 
 
 @pytest.mark.parametrize(

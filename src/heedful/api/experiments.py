@@ -87,6 +87,8 @@ def run(
         progress=progress,
     )
     *_, task = answers.plan.of("experiment")
+    for failure in answers.report.failed:
+        raise Mistake(f"{failure.task.name}: {failure.error}")
     return Rows(experiment, answers.run.results.rows(experiment, task.key))
 
 
@@ -118,9 +120,17 @@ def run_experiments(
     answering = workspace.run(name)
     alone = len(asks) == 1
     few = all(ask.limit is not None and ask.limit <= FEW for ask in asks)
-    engine: Engine = "here" if alone or few else "local"
+    to_train = planned.count("train") > (
+        run is not None and run.trial is None
+    )  # beside the run that is asked
+    engine: Engine = "local" if to_train or not (alone or few) else "here"
     report = carry_out(
-        planned, workspace, progress or Progress(quiet=True), engine, cores=cores, strict=alone
+        planned,
+        workspace,
+        progress or Progress(quiet=True),
+        engine,
+        cores=cores,
+        strict=alone and engine == "here",
     )
     return Answers(tuple(asks), answering, planned, report, workspace)
 

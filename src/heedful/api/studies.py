@@ -14,6 +14,8 @@ from heedful.api.pages import write_report
 from heedful.api.words import explain
 from heedful.engine.progress import Progress
 from heedful.errors import Mistake
+from heedful.experiments.experiment import no_runs
+from heedful.registry import EXPERIMENTS
 
 if TYPE_CHECKING:
     from heedful.engine.carry_out import Engine
@@ -152,7 +154,8 @@ def demonstrate(rule: str, seed: int, runs: Path, output: Path, progress: Progre
     examples = corpora.load(name)["test"][:SHOWN]
     explanation = explain(load(trained), examples, methods=["attention", "integrated_gradients"])
     for experiment in list_experiments():
-        run(experiment, trained, progress=progress)
+        if EXPERIMENTS[experiment].runs is no_runs:  # training more models would take more than a moment
+            run(experiment, trained, progress=progress)
     command = f"heedful report {trained.path} -o {output}"
     written = write_report([trained], output, progress=progress, command=command)
     return Demonstration(trained, examples, explanation, written)

@@ -28,7 +28,7 @@ from heedful.data.labels import (
 from heedful.data.readers.rows import Ledger, Raw, Spans
 from heedful.data.recipe import Recipe
 from heedful.data.row_words import RowTokenizer, RowWords, keep_right_lengths
-from heedful.data.splits import Group, complete_splits, sample_test
+from heedful.data.splits import ALL_ROWS, Group, Subset, complete_splits, sample_test
 from heedful.errors import Mistake
 from heedful.records import SPLITS, Corpus, Example, Split, TaskType, TokenizerName
 
@@ -49,6 +49,7 @@ class CorpusRows:
     folder: Path | None = None
     label_column: str | None = None
     warnings: tuple[str, ...] = ()
+    subset: Subset = ALL_ROWS
     partial: bool = False  # rows of other splits were not read, because they should not matter
 
 
@@ -132,7 +133,8 @@ def _select(given: CorpusRows, seed: int, *, whole: bool) -> Selected:
     """The rows of each split. `whole`: all are tokenised, at once and early, which is faster where all are wanted."""
     recipe, ledger, notes = given.recipe, given.ledger, list[str]()
     words = RowTokenizer(recipe)
-    groups = sample_test(_group(given), recipe, seed, notes)
+    groups = given.subset.draw(_group(given), lambda row: row.label, notes)
+    groups = sample_test(groups, recipe, seed, notes)
     read = {group: _readable(rows, words, given) for group, rows in groups.items()}
     if whole:
         for rows in read.values():

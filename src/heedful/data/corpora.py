@@ -17,7 +17,7 @@ from heedful.data.readers.simple import read_simple, split_files
 from heedful.data.readers.tables import file_format
 from heedful.data.recipe import Recipe
 from heedful.data.registry import CORPORA, OTHERS, Entry
-from heedful.data.splits import files_for_split
+from heedful.data.splits import Subset, files_for_split
 from heedful.data.user_files import open_folder, open_table
 from heedful.errors import Mistake, one_of
 from heedful.records import SPLITS, Corpus, Split, TaskType
@@ -94,7 +94,16 @@ def _open(
     part: Split | None = None,
 ) -> CorpusRows:
     """The rows of a corpus, or those that its split `part` depends on."""
-    name = str(name_or_path)
+    wanted: dict[Split, int | None] = {
+        "train": options.train_rows, "dev": options.dev_rows, "test": options.test_rows
+    }  # fmt: skip
+    subset = Subset({split: n for split, n in wanted.items() if n is not None}, options.subset_seed)
+    return replace(_open_all(str(name_or_path), data_dirs, seed, options, part), subset=subset)
+
+
+def _open_all(
+    name: str, data_dirs: Sequence[Path], seed: int, options: DataOptions, part: Split | None
+) -> CorpusRows:
     if name.startswith("hf:"):
         return open_hf(name.removeprefix("hf:"), options)
     if name in CORPORA:

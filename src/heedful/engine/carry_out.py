@@ -16,6 +16,14 @@ from heedful.errors import Mistake
 from heedful.store.files import clean
 from heedful.store.run import Run
 
+PARTS = (
+    "",
+    "results",
+    "results/kept",
+    "texts",
+    "explainers",
+    "pretrained",
+)  # of a run's folder, with files of ours
 Engine = Literal["here", "local", "ray"]
 
 
@@ -117,7 +125,7 @@ def tidy(planned: Plan, workspace: Workspace, progress: Progress) -> None:
     runs = {workspace.runs / task.run for task in planned.tasks.values()}
     folders = [
         workspace.runs,
-        *(path / part for path in runs for part in ("", "results", "results/kept", "texts", "explainers")),
+        *(path / part for path in runs for part in PARTS),
     ]
     removed = [path for folder in folders for path in clean(folder)]
     if removed:

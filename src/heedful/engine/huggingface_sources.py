@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from heedful.engine.model_sources import ModelSource
+from heedful.engine.model_sources import ModelSource, find_source
 from heedful.errors import Mistake
 from heedful.store.checks import SUMS
 
@@ -93,6 +93,16 @@ class CheckpointSource(ModelSource):
         from heedful.models.huggingface import load
 
         return load(self.given, device=device, **self.options)
+
+
+def checkpoint_of(what: str | Path) -> CheckpointSource:
+    """A checkpoint that training can begin with."""
+    found = find_source(what)
+    if not isinstance(found, CheckpointSource):
+        raise Mistake(
+            f"{what} is not a folder or id of Hugging Face: training can begin with no other model."
+        )
+    return found
 
 
 def _model_type(config: Path) -> str | None:

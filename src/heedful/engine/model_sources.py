@@ -80,7 +80,10 @@ class RunSource(ModelSource):
         self.run, self.name, self.place = run, run.name, str(run.path.absolute())
         self.description, self.architecture, self.attention = run.description, run.architecture, run.attention
         self.labels, self.task, self.seed = run.labels, str(run.info["task"]), run.seed
-        self.tokenizer, self.config = run.info["tokenizer"], run.config.model
+        if (
+            run.config.start is None
+        ):  # a fine-tuned checkpoint reads words of any tokenizer, and has its own sizes
+            self.tokenizer, self.config = run.info["tokenizer"], run.config.model
 
     @cached_property
     def fingerprint(self) -> str | None:

@@ -119,6 +119,9 @@ class Trial:
     task: str = "classification"
     published: Sequence[Published] = ()  # of this experiment, in this setting
     sources: Sequence[str] = ()  # of published numbers, the most trusted first
+    beside: Mapping[str, Mapping[str, Any]] = field(
+        default_factory=dict
+    )  # summaries of the same run's other experiments, for figures that can be held against one of them
 
     def frame(self, column: str, by: str | None = None, group: str | None = None) -> Frame:
         return frame(self.table, column, by, group)

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from heedful.config import Config
+from heedful.config import Config, RunConfig, TrialConfig
 from heedful.errors import Mistake
 from heedful.experiments.comparison import Comparison, Evidence, measures_beside
 from heedful.experiments.description import Column, Measure, Reason, Statistic, Trial, Weights
@@ -42,13 +42,22 @@ def no_explainers(config: Config) -> tuple[str, ...]:
     return ()
 
 
+def no_warning(summary: Mapping[str, Any]) -> str:
+    return ""
+
+
+def no_runs(config: Config, about: RunConfig | TrialConfig) -> Mapping[str, RunConfig]:
+    return {}
+
+
 @dataclass(frozen=True, slots=True)
 class Experiment:
     """A question by name.
 
     `run(model, batches, config, rng)` yields chunks with the columns `example` (index), `predicted`
     (label), `max_attention`, `n_words`, and its own. `version` changes whenever the rows would. An experiment
-    one of whose `explainers` learns is also given `states`: what each has learnt, by name.
+    one of whose `explainers` learns is also given `states`: what each has learnt, by name. One that compares with
+    other `runs` is given `others` (other_runs.py), by its own names for them.
     What follows `summarise` describes the rows, and may be left out: then they are listed and drawn as they are.
     Its functions are pure, and none needs torch.
     """
@@ -76,6 +85,12 @@ class Experiment:
     explainers: Callable[[Any], Iterable[str]] = (
         no_explainers  # that it uses, by name, given its configuration
     )
+    # The warning that an outcome (a summary) puts on every other conclusion about the same data; empty: none.
+    warn: Callable[[Mapping[str, Any]], str] = no_warning
+    # Other runs that it compares with, by its own names for them, given its configuration and what it asks about (a run
+    # or a model on other data). They are trained first, once for all that need them.
+    runs: Callable[[Any, RunConfig | TrialConfig], Mapping[str, RunConfig]] = no_runs
+    marks_sentences: bool = False  # whether its batches are to say where sentences begin
 
     def check(self, can: frozenset[str], model: str = "this model") -> None:
         """Refuse by name a model that lacks what the question needs."""

@@ -53,6 +53,7 @@ class Verdict:
     high: float | None = None
     bars: tuple[float, ...] = ()  # the values at which the grade changes
     source: str = OUR_OWN  # where the bars come from
+    counts: bool = True  # in the headline: whether people would point at the same words does not, for example
 
 
 class Wording(NamedTuple):
@@ -124,7 +125,7 @@ def overall(grades: Sequence[Grade]) -> Grade:
 
 def grade_of(verdicts: Sequence[Verdict]) -> Grade:
     """The grade of the headline."""
-    return overall([verdict.grade for verdict in verdicts])
+    return overall([verdict.grade for verdict in verdicts if verdict.counts])
 
 
 def headline(verdicts: Sequence[Verdict]) -> str:
@@ -136,7 +137,8 @@ def headline(verdicts: Sequence[Verdict]) -> str:
 def reasons(verdicts: Sequence[Verdict]) -> str:
     """What completes "it ...": "hardly moves the prediction and ..."; empty where nothing is known."""
     good, middle, bad = (
-        [v.clause for v in verdicts if v.grade == wanted] for wanted in ("for", "mixed", "against")
+        [v.clause for v in verdicts if v.grade == wanted and v.counts]
+        for wanted in ("for", "mixed", "against")
     )
     halves = {"for": [good + middle], "against": [bad + middle]}.get(
         grade_of(verdicts), [good, middle + bad] if good else [middle, bad]

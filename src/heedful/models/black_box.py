@@ -71,6 +71,10 @@ class StringEncoder:
     def knows(self, words: Words) -> list[bool]:
         return [True] * len(words)
 
+    def names(self, ids: Sequence[int]) -> list[str]:
+        at = [bisect_right(self._begins, i) - 1 for i in ids]
+        return [self._texts[k].forms[i - self._begins[k]] for k, i in zip(at, ids, strict=True)]
+
     def _begin(self, words: Words) -> int:
         if words not in self._known:
             self._known[words] = self._next

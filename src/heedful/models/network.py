@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from heedful.errors import Mistake
 from heedful.models.link import Link, Of
@@ -59,6 +59,13 @@ class Output:
 
     def score(self, target: Tensor, of: Of = "logit") -> Tensor:
         return self.link.score(self.logits, target, of)
+
+
+@dataclass(frozen=True, slots=True)
+class AttendedOutput(Output):
+    """With the weights that it was computed under, and gradients through them."""
+
+    attentions: Tensor  # (batch, layers, heads, to, from), 0 at padding
 
 
 class Network(Protocol):
@@ -117,6 +124,25 @@ class PoolsByAttention(Differentiable, Attends, Protocol):
     def decode(
         self, h: Tensor, alpha: Tensor, query: Tensor | None = None, candidates: Tensor | None = None
     ) -> Tensor: ...
+
+
+class Trainable(Network, Protocol):
+    """A network whose weights can change: what `fit` and the objectives ask of it."""
+
+    @property
+    def module(self) -> Any:
+        """The `torch.nn.Module` that holds the weights."""
+        ...
+
+    @property
+    def embedding(self) -> nn.Embedding: ...
+
+    def learn(self, batch: Batch, attention: bool = False) -> Output:
+        """As in training: gradients of the weights, dropout where the module is in that mode.
+
+        With `attention` the output has `attentions`, too, (batch, layers, heads, to, from), before any dropout.
+        """
+        ...
 
 
 def require(needs: Iterable[str], can: frozenset[str], who: str, model: str = "this model") -> None:

@@ -12,6 +12,7 @@ from heedful.heatmap import html, visible
 from heedful.records import Example
 from heedful.report.cards import check_says
 from heedful.web.inference import LoadedModel
+from heedful.web.question import DEADLINE
 
 MOST_LABELS = 6  # bars of the prediction
 MOST_SLIDERS = 200  # words that get a slider each; longer texts are moved as a whole
@@ -22,9 +23,8 @@ def look(
     model: LoadedModel, example: Example, methods: tuple[str, ...], target: str | None
 ) -> tuple[dict[str, Any], Explained]:
     """Everything the model says about a text, as JSON values; and as the record, for drawing."""
-    explained = model.explain(example, methods, target)
-    attention = model.attention(example)
-    known = model.known(example)
+    attention, known = model.attention(example), model.known(example)  # before the deadline ends a method
+    explained, unfinished = model.explain(example, methods, target)
     p = explained.probabilities
     order = p.argsort()[::-1][:MOST_LABELS].tolist()
     data = {
@@ -42,8 +42,20 @@ def look(
         "query_words": None if example.query is None else [*example.query.forms],
         "attention": attention,
         "attributions": [_to_json(a) for a in explained.attributions],
+        "unfinished": unfinished,  # methods that the deadline ended
+        "deadline": DEADLINE,
     }
     return data, explained
+
+
+def draw(example: Example, looked: dict[str, Any], explained: Explained) -> dict[str, Any]:
+    """What only a page needs of it."""
+    return {
+        "drawn": heatmaps(explained),
+        "text": paint(example, looked["attention"]),
+        "sliders": sliders(example, looked["attention"]),
+        "legend": legend(),
+    }
 
 
 def _to_json(a: Attribution) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def run_page(site: Site, request: Request, name: str) -> Response:
         "vectors": entry.info.get("vectors"),
         "versions": entry.info.get("versions", {}),
         "performance": entry.performance,
-        "judged": site.verdicts.page(entry),
+        "judged": site.verdicts.page(entry, site.library.entries().values()),
         "measures": [m for m in shown if m is not None],
         "experiments": list(entry.tables),
         "summaries": entry.summaries,

@@ -48,9 +48,11 @@ class Forward:
         self.takes = frozenset(takes)
         self.with_types = with_types and "token_type_ids" in takes
 
-    def __call__(self, inputs: Inputs, side: Side, each: Each | None = None) -> Tensor:
+    def __call__(
+        self, inputs: Inputs, side: Side, each: Each | None = None, learning: bool = False
+    ) -> Tensor:
         """Logits (n, outputs). `each`: what is done about the attention of every layer."""
-        output = self.output(inputs, side, each)
+        output = self.output(inputs, side, each, learning)
         found = getattr(output, "logits", output[0] if isinstance(output, tuple) and output else output)
         if not isinstance(found, Tensor):
             raise Mistake(f"{type(self.module).__name__} gives no logits, but {type(output).__name__}.")
@@ -60,7 +62,9 @@ class Forward:
         """What the module itself says its weights were, (n, heads, to, from) of each layer."""
         return tuple(self.output(inputs, side, output_attentions=True).attentions or ())
 
-    def output(self, inputs: Inputs, side: Side, each: Each | None = None, **more: Any) -> Any:
+    def output(
+        self, inputs: Inputs, side: Side, each: Each | None = None, learning: bool = False, **more: Any
+    ) -> Any:
         attended = inputs.present if inputs.attended is None else inputs.attended
         given: dict[str, Any] = {"attention_mask": attended.long(), **more}
         if inputs.x is not None:
@@ -77,7 +81,7 @@ class Forward:
             nullcontext() if each is None else attention_calls(self.module, each)
         )
         tidy: AbstractContextManager[None] = without_traces(self.module) if more else nullcontext()
-        with undisturbed(self.module, self.pad), tidy, listening:
+        with undisturbed(self.module, self.pad, learning), tidy, listening:
             return self.module(**given)
 
 

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from heedful.errors import Mistake
 from heedful.models.huggingface.abilities import find_abilities
-from heedful.models.huggingface.attention_calls import Each, editing
+from heedful.models.huggingface.attention_calls import Each, editing, keeping
 from heedful.models.huggingface.forward import Forward, Inputs, by_length
 from heedful.models.link import Link
-from heedful.models.network import Edit, Output, require
+from heedful.models.network import AttendedOutput, Edit, Output, require
 from heedful.models.sequence import Frame, Long, Sequences, Side, sequences
 from heedful.records import Batch, Tokens
 
@@ -93,7 +93,7 @@ class HuggingFaceNetwork:
 
     @property
     def n_words(self) -> int:
-        return int(self._embedding.num_embeddings)
+        return int(self.embedding.num_embeddings)
 
     @property
     def bytes_per_token(self) -> int:
@@ -105,14 +105,14 @@ class HuggingFaceNetwork:
         return (6 * hidden + 2 * between + weights) * torch.finfo(self.dtype).bits // 8
 
     @property
-    def _embedding(self) -> nn.Embedding:
+    def embedding(self) -> nn.Embedding:
         found = self.module.get_input_embeddings()
         assert isinstance(found, nn.Embedding)
         return found
 
     def embed(self, tokens: Tokens) -> Tensor:
         """Word embeddings (batch, length, dim); positions and types are added inside the module."""
-        found: Tensor = self._embedding(tokens.ids.to(self.device))
+        found: Tensor = self.embedding(tokens.ids.to(self.device))
         return found.detach()
 
     def __call__(
@@ -144,6 +144,25 @@ class HuggingFaceNetwork:
             logits = torch.cat([self.forward(some, self._side) for _, some in groups])[order]
         return Output(found.gather(logits, len(batch)), self.link)
 
+    def learn(self, batch: Batch, attention: bool = False) -> Output:
+        """A step of training: gradients of the weights, dropout where the module is in that mode."""
+        batch = batch.to(self.device)
+        found = self._sequences(batch)
+        inputs = self._inputs(batch, found, None, None, embeddings=False)
+        if attention:
+            require({"edits_attention"}, self.can, "training with an eye on attention", self._name)
+            if found.row is not None:
+                raise Mistake(self._no_attention)
+            seen: list[Tensor] = []
+            logits = self.forward(inputs, self._side, keeping(seen), learning=True)
+            every = self._in_place(torch.stack(seen, dim=1), batch, found)
+            return AttendedOutput(logits, self.link, every)
+        whole = (torch.arange(len(inputs.present), device=self.device), inputs)
+        groups = [whole] if self.abilities.padding else by_length(inputs, "right")
+        order = torch.cat([which for which, _ in groups]).argsort()
+        logits = torch.cat([self.forward(some, self._side, learning=True) for _, some in groups])[order]
+        return Output(found.gather(logits, len(batch)), self.link)
+
     @torch.no_grad()
     def attentions(self, batch: Batch) -> Tensor:
         """(batch, layers, heads, to, from), both over the places of passage and query side by side; 0 at padding."""
@@ -171,9 +190,7 @@ class HuggingFaceNetwork:
             for which, some in apart:
                 told = torch.stack(self.forward.attentions(some, self._side), dim=1)
                 every[which, :, :, : told.shape[-2], : told.shape[-1]] = told
-        every = _turned(_turned(every, self._shift(found), 1, -2), self._shift(found), 1, -1)
-        there = sequences(batch.to(self.device)).present  # (batch, width), padding at the right
-        return every * (there[:, None, None, :, None] & there[:, None, None, None, :])
+        return self._in_place(every, batch.to(self.device), found)
 
     @torch.no_grad()
     def states(self, batch: Batch, *, edit: Edit | None = None) -> Tensor:
@@ -257,6 +274,13 @@ class HuggingFaceNetwork:
         if self._side == "right" or bool(found.present.all()):
             return None
         return found.present.shape[1] - found.present.sum(1)
+
+    def _in_place(self, every: Tensor, batch: Batch, found: Sequences) -> Tensor:
+        """Weights as read (batch, layers, heads, to, from), each text from its first place on, 0 at padding."""
+        shift = self._shift(found)
+        every = _turned(_turned(every, shift, 1, -2), shift, 1, -1)
+        there = sequences(batch).present  # (batch, width), padding at the right
+        return every * (there[:, None, None, :, None] & there[:, None, None, None, :])
 
     def _editing(self, edit: Edit, found: Sequences) -> Each:
         """`edit` sees every text from its first place on, wherever its padding is."""
