@@ -214,6 +214,27 @@ def table_of_retrain(n: int = 60, seed: int = 0, lost: float = 0.05) -> pa.Table
     return pa.concat_tables(tables)
 
 
+def table_of_masked_twin(n: int = 60, seed: int = 0, strange: float = 0.05) -> pa.Table:
+    """Of `n` texts: with random words hidden the model predicts so much fewer of them rightly than its twin."""
+    rng = np.random.default_rng(seed)
+    base = {
+        "example": np.arange(n),
+        "predicted": rng.integers(0, 2, n),
+        "max_attention": rng.random(n),
+        "n_words": rng.integers(4, 20, n),
+    }
+    tables = []
+    for method, drop in {"attention": 0.3, "omission": 0.5, "random": 0.1}.items():
+        for fraction in (0.2, 0.8):
+            names = {"masking": [f"{method} {fraction:g}"] * n, "method": [method] * n}
+            lost = ("drop", "twin_drop", "sufficiency", "twin_sufficiency")
+            drops = {who: np.clip(rng.normal(drop, 0.05, n), -1, 1) for who in lost}
+            right = {"correct": np.arange(n) < (0.8 - strange) * n, "twin_correct": np.arange(n) < 0.8 * n}
+            floats = {name: values * 1.0 for name, values in right.items()}
+            tables.append(pa.table(base | names | {"fraction": np.full(n, fraction)} | drops | floats))
+    return pa.concat_tables(tables)
+
+
 def explained_of(place: int, example: Example, labels: Sequence[str], seed: int = 0) -> Explained:
     rng, n = np.random.default_rng([seed, place]), len(example.passage)
 

@@ -36,6 +36,7 @@ from material import (
     findings_of,
     illustrated,
     table_of_heads,
+    table_of_masked_twin,
     table_of_retrain,
     tables_of,
     trial_of,
@@ -54,7 +55,7 @@ def tables() -> dict[str, pa.Table]:
         | evidence_tables_of(80)
         | compared_tables_of(80)
         | {"faithfulness": table_of_faithfulness(24)}
-        | {"retrain": table_of_retrain(80)}
+        | {"retrain": table_of_retrain(80), "masked_twin": table_of_masked_twin(80)}
     )
 
 
@@ -143,7 +144,7 @@ def test_a_verdict_has_a_grade_an_interval_and_a_rule_and_survives_its_file(
     verdict = experiment.verdict(trial)
     assert verdict is not None
     assert verdict.question == experiment.question
-    assert verdict.grade in ("for", "mixed", "against")
+    assert verdict.grade in ("for", "mixed", "against", "undecided")
     assert verdict.value is not None
     assert verdict.low is not None
     assert verdict.high is not None

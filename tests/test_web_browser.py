@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +12,6 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 import pytest
 import torch
-import uvicorn
 
 import webruns
 from browser import browser as chromium
@@ -24,8 +20,6 @@ from heedful.engine.train import load
 from heedful.models import AttentiveClassifier
 from heedful.store.run import Run
 from heedful.web.answer import run_address
-from heedful.web.app import create_app
-from heedful.web.library import Library
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Request
@@ -58,15 +52,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def address(folder: Path) -> Iterator[str]:
-    listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(create_app(Library(folder)), log_level="error", lifespan="off"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.02)
-    yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-    server.should_exit = True
-    thread.join(10)
+    with webruns.serve(folder) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")

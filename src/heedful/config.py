@@ -146,6 +146,9 @@ class TrainingConfig(Config):
     clip: float | None = Field(  # the largest norm of a step's mean gradient
         default=None, gt=0, exclude_if=lambda value: value is None
     )
+    mask_words: float = Field(  # of this share of the texts words are hidden at random, in every epoch others
+        default=0.0, ge=0, le=1, exclude_if=lambda value: value == 0
+    )
     # The gradient of the batch's summed loss, or of its mean: in the code of Jain & Wallace that of classification, and
     # that of questions and inferences, where weight decay is on attention, too, and the first epoch is never kept.
     reduction: Literal["sum", "mean"] = Field(default="sum", exclude_if=lambda value: value == "sum")

@@ -108,6 +108,7 @@ EXPERIMENTS: Registry[Experiment] = Registry(
         "frozen": "heedful.experiments.frozen:FROZEN",
         "imitation": "heedful.experiments.imitation:IMITATION",
         "heads": "heedful.experiments.heads:HEADS",
+        "masked_twin": "heedful.experiments.masked_twin:MASKED_TWIN",
         "faithfulness": "heedful.experiments.faithfulness:FAITHFULNESS",
         "planted": "heedful.experiments.planted:PLANTED",
         "pointing": "heedful.experiments.pointing:POINTING",

@@ -164,8 +164,11 @@ def plan_questions(
     return plan_trial(source, data, options, asks, workspace.runs, folders, hash_file)
 
 
-def find_model(model: object) -> tuple[ModelSource, Run | None]:
-    """The source of a model, and its run folder where it has one. Files are hashed once for both."""
+def find_model(model: object, **options: Any) -> tuple[ModelSource, Run | None]:
+    """The source of a model, and its run folder where it has one. Files are hashed once for both.
+
+    `options` are those of the family that claims it: labels of a checkpoint.
+    """
     from heedful.engine.model_sources import RUN_FOLDERS, find_source
     from heedful.store.checks import FileHashes
     from heedful.store.run import Run
@@ -173,7 +176,7 @@ def find_model(model: object) -> tuple[ModelSource, Run | None]:
     hashes = FileHashes()
     if isinstance(model, str | Path) and RUN_FOLDERS.claims(model):
         model = Run(Path(model).absolute(), hashes)
-    source = find_source(model, hashes)
+    source = find_source(model, hashes, **options)
     return source, model if isinstance(model, Run) else None
 
 
@@ -220,7 +223,7 @@ def _ask_given(
 
     loaded = find_model(model)[0].load(CPU)
     texts = as_examples(loaded, examples, queries)
-    return _ask_loaded(asked, loaded, dict(enumerate(texts)), progress)
+    return ask_loaded(asked, loaded, dict(enumerate(texts)), progress)
 
 
 def _ask_in_memory(
@@ -243,10 +246,10 @@ def _ask_in_memory(
     read = read_other(str(data), options, asked.split, asked.limit, data_dirs)
     select_places(read.size, asked)  # says so where there are none
     examples = as_the_model_reads(read.examples, read.task, read.labels, source, str(data))
-    return _ask_loaded(asked, source.load(CPU), examples, progress)
+    return ask_loaded(asked, source.load(CPU), examples, progress)
 
 
-def _ask_loaded(asked: Ask, model: Model, examples: Mapping[int, Example], progress: Progress) -> Rows:
+def ask_loaded(asked: Ask, model: Model, examples: Mapping[int, Example], progress: Progress) -> Rows:
     import numpy as np
 
     from heedful.engine.rows import Rows, ask_model, select_places

@@ -191,7 +191,8 @@ class Executor:
 
         return OtherRun(run.name, run.config, run.summary("performance"), load, read)
 
-    def performance(self, model: Model, texts: AskedTexts, ask: Ask) -> dict[str, Any]:
+    @staticmethod
+    def performance(model: Model, texts: AskedTexts, ask: Ask) -> dict[str, Any]:
         """Scores of the texts that were asked about; without those where a text has no label."""
         encoded = model.encode([texts.examples[place] for place in texts.places.tolist()])
         told = {"split": ask.split, "examples": len(encoded)}

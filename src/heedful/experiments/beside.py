@@ -15,8 +15,9 @@ from heedful.config import CROSS_ENTROPY, RunConfig, TrialConfig
 from heedful.errors import Mistake
 from heedful.experiments.summary import Line, column, plain, quantiles
 from heedful.measure.columns import Floats
+from heedful.measure.levels import over_runs
 from heedful.measure.performance import f1_of_labels
-from heedful.measure.statistics import between_seeds, over_runs
+from heedful.measure.statistics import between_seeds
 
 if TYPE_CHECKING:
     from heedful.experiments.observe import Observed
@@ -80,10 +81,14 @@ def by_run(table: pa.Table, name: str, by: str) -> Floats:
     return np.stack([values[np.array([run == one for run in runs])] for one in names])
 
 
-def crossed(table: pa.Table, name: str, by: str) -> Line:
-    """n (texts), runs, mean, quantiles of all rows, and an interval that contains other texts and other runs."""
+def crossed(table: pa.Table, name: str, by: str, least: float = -np.inf) -> Line:
+    """n (texts), runs, mean, quantiles of all rows, and an interval that contains other texts and other runs.
+
+    With few runs it is wide: `least` is what the number cannot be below.
+    """
     values = by_run(table, name, by)
     found = asdict(over_runs(values))
+    found["low"] = max(found["low"], least)
     line = {"n": found.pop("texts"), **found}
     del line["contains"]
     return plain(line) | quantiles(values.ravel())

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from heedful.experiments.comparison import SETTING, Comparison, Evidence, Table, difference, nearest, seeds
-from heedful.experiments.correlation_verdict import ATTENTION_PAIRS, CEILING
+from heedful.experiments.correlation_verdict import ATTENTION_PAIRS, REFERENCE
 from heedful.experiments.description import Setting, Trial, value_at
 from heedful.measure.statistics import Spread, between_seeds
 
-SYMBOLS = dict(zip((*ATTENTION_PAIRS, CEILING), ("τ_g", "τ_loo", "gradient/loo"), strict=True))
+SYMBOLS = dict(zip((*ATTENTION_PAIRS, REFERENCE), ("τ_g", "τ_loo", "gradient/loo"), strict=True))
 CLOSE = 0.12  # a mean tau this near to any published set counts as reproduced
 NUMBERS = ("mean", "std", "sig_frac")
 

@@ -12,8 +12,9 @@ from heedful.experiments.experiment import Ints, Summary
 from heedful.experiments.summary import Line, column, mean, plain, spread
 from heedful.measure.chance import Floor
 from heedful.measure.columns import Floats, rows_of
+from heedful.measure.discovery import benjamini_hochberg
 from heedful.measure.evidence import average_precision_expected, hit_floor, precision_floor
-from heedful.measure.statistics import effect_size, false_discovery, paired
+from heedful.measure.paired import paired
 
 FLOORS: dict[str, Callable[[Ints, Ints], Floor]] = {"hit": hit_floor, "precision": precision_floor}
 
@@ -67,7 +68,7 @@ def _line(rows: pa.Table) -> Line:
 def _against_chance(each: dict[str, pa.Table], name: str) -> dict[str, Line]:
     p = [chance_p(rows, name) for rows in each.values()]
     lines = {}
-    for method, rows, one, q in zip(each, each.values(), p, false_discovery(p), strict=True):
+    for method, rows, one, q in zip(each, each.values(), p, benjamini_hochberg(p), strict=True):
         line = spread(column(rows, name) - column(rows, "chance"))
         difference = {key: line[key] for key in ("n", "mean", "low", "high")}
         lines[method] = difference | plain({"p": one, "q": float(q)})
@@ -86,6 +87,6 @@ def chance_p(rows: pa.Table, name: str) -> float:
 
 def _against(rows: pa.Table, attention: pa.Table) -> Line:
     ours, theirs = column(rows, "precision"), column(attention, "precision")
-    test = paired(ours, theirs, np.random.default_rng(0), resamples=999)
+    test = paired(ours, theirs)
     found = {"n": test.n, "difference": test.difference, "low": test.low, "high": test.high, "p": test.p}
-    return plain(found | {"effect_size": effect_size(ours, theirs)})
+    return plain(found | {"effect_size": test.rank_biserial})

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from heedful.config import Config, RunConfig, TrialConfig
 from heedful.errors import Mistake
+from heedful.experiments.certainty import settle
 from heedful.experiments.comparison import Comparison, Evidence, measures_beside
-from heedful.experiments.description import Column, Measure, Reason, Statistic, Trial, Weights
+from heedful.experiments.description import Column, Measure, MethodMeasure, Reason, Statistic, Trial, Weights
 from heedful.experiments.verdict import Verdict, from_json, to_json
 from heedful.figures.figure import Figure
 
@@ -76,6 +78,7 @@ class Experiment:
     group_title: Callable[[str], str] = str  # what a value of that column is called
     measures: tuple[Measure, ...] = ()
     statistics: tuple[Statistic, ...] = ()  # of a run, beside other runs
+    method_measures: tuple[MethodMeasure, ...] = ()  # what it tells of each explainer, for `heedful audit`
     weights: Weights | None = None
     draw: Callable[[Trial], Sequence[Figure]] | None = None
     judge: Callable[[Trial], Verdict] | None = None  # None: the experiment has no say in the headline
@@ -107,7 +110,11 @@ class Experiment:
         return plain_figures(self, trial)
 
     def verdict(self, trial: Trial) -> Verdict | None:
-        return None if self.judge is None else self.judge(trial)
+        """What the experiment says, and `undecided` where its interval does not allow to say it (certainty.py)."""
+        if self.judge is None:
+            return None
+        texts = len(pc.unique(trial.table["example"]))
+        return settle(self.judge(trial), texts)
 
     def compare(self, evidence: Evidence) -> Comparison:
         """Runs of a study beside published numbers."""
@@ -134,7 +141,16 @@ class Experiment:
     def code(self) -> tuple[str, ...]:
         """The modules that decide a summary: when one of them changes, summaries are made again."""
         own = [made.__module__ for made in (self.summarise, self.judge) if made is not None]
-        names = ("experiments.summary", "experiments.verdict", "measure.columns", "measure.statistics")
+        names = (
+            "experiments.certainty",
+            "experiments.summary",
+            "experiments.verdict",
+            "measure.chance",
+            "measure.columns",
+            "measure.paired",
+            "measure.power",
+            "measure.statistics",
+        )
         return tuple(dict.fromkeys([*own, *(f"heedful.{name}" for name in names)]))
 
 

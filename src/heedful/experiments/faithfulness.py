@@ -28,7 +28,7 @@ from pydantic import Field, field_validator
 
 from heedful.config import Config
 from heedful.errors import Mistake
-from heedful.experiments.description import Measure, Statistic
+from heedful.experiments.description import Measure, MethodMeasure, Statistic
 from heedful.experiments.experiment import Batches, Chunk, Experiment, States, generators
 from heedful.experiments.faithfulness_description import (
     COLUMNS,
@@ -124,6 +124,32 @@ def _measure(method: str, title: str) -> Measure:
     )
 
 
+def _method_measure(
+    name: str, title: str, reading: str, rising: bool = True, ranks: bool = False, tau: bool = False
+) -> MethodMeasure:
+    """Between what a random order and what the best order found give; of tau no order is the best but its own."""
+    return MethodMeasure(
+        name, title, reading, name, condition="operator", chance=None if tau else f"{name}_floor",
+        possible=1.0 if tau else f"{name}_best", rising=rising, ranks=ranks,
+    )  # fmt: skip
+
+
+METHOD_MEASURES = (
+    _method_measure(
+        "comprehensiveness", "comprehensiveness", "More: without its first words the output falls more.", ranks=True
+    ),
+    _method_measure(
+        "sufficiency", "sufficiency", "Less: its first words alone keep the output.", rising=False, ranks=True
+    ),
+    _method_measure("deletion", "area over the deletion curve", "More: the output falls sooner."),
+    _method_measure("insertion", "area under the insertion curve", "More: the output is there sooner."),
+    _method_measure(
+        "flip_fraction", "share of the words removed before the decision changes", "Less: fewer words are enough.",
+        rising=False,
+    ),
+    _method_measure("tau", "τ with leave-one-out", "More: the same order as leaving out one word at a time.", tau=True),
+)  # fmt: skip
+
 FAITHFULNESS = Experiment(
     name="faithfulness", question=QUESTION, paper="DeYoung et al. 2020; Edin et al. 2024; Zhao & Aletras 2023",
     config=FaithfulnessConfig, needs=frozenset({"predicts"}), version="1", run=run, summarise=summarise,
@@ -137,7 +163,7 @@ FAITHFULNESS = Experiment(
             "Best method reaches: the share of the way from a random order to the best found, in comprehensiveness.",
         ),
     ),
-    draw=figures, judge=verdict, examples=reasons, tabulate=compare,
+    method_measures=METHOD_MEASURES, draw=figures, judge=verdict, examples=reasons, tabulate=compare,
     forwards=(40, 150),  # by word: six methods, two directions, draws and the beam, under four operators
     explainers=explainers_of,
 )  # fmt: skip

@@ -17,7 +17,10 @@ from heedful.experiments.experiment import Summary
 from heedful.experiments.faithfulness_metrics import LOW_IS_GOOD, METRICS
 from heedful.experiments.summary import Line, column, mean, plain, spread
 from heedful.measure.columns import Floats, rows_of
-from heedful.measure.statistics import SIGNIFICANT, effect_size, false_discovery, paired, smallest_detectable
+from heedful.measure.discovery import benjamini_hochberg
+from heedful.measure.paired import paired
+from heedful.measure.power import minimum_detectable
+from heedful.measure.statistics import SIGNIFICANT
 
 MAIN = "comprehensiveness"  # what methods are ordered by
 TESTED = METRICS  # against their floors
@@ -95,7 +98,7 @@ def _line(table: pa.Table, name: str) -> Line:
 
 def _compare(ours: Floats, theirs: Floats) -> Line:
     """Two values of each text: the mean difference, its interval and p, the effect size, the detectable effect."""
-    found = paired(ours, theirs, np.random.default_rng(0), resamples=RESAMPLES)
+    found = paired(ours, theirs, resamples=RESAMPLES)
     difference = (ours - theirs)[~np.isnan(ours - theirs)]
     std = float(difference.std(ddof=1)) if difference.size > 1 else float("nan")
     return plain(
@@ -105,8 +108,8 @@ def _compare(ours: Floats, theirs: Floats) -> Line:
             "low": found.low,
             "high": found.high,
             "p": found.p,
-            "effect_size": effect_size(ours, theirs),
-            "detectable": smallest_detectable(std, found.n),
+            "effect_size": found.rank_biserial,
+            "detectable": minimum_detectable(std, found.n),
         }
     )
 
@@ -129,7 +132,7 @@ def _control(methods: dict[str, dict[str, Line]], pairs: dict[str, dict[str, Lin
     ]
     lines += [line for by in pairs.values() for line in by.values()]
     p = np.array([np.nan if line["p"] is None else line["p"] for line in lines])
-    for line, q in zip(lines, false_discovery(p).tolist(), strict=True):
+    for line, q in zip(lines, benjamini_hochberg(p).tolist(), strict=True):
         line["q"] = None if np.isnan(q) else q
     for by in methods.values():
         for line in by.values():

@@ -14,7 +14,8 @@ from heedful.experiments.uniform_description import p_value
 from heedful.experiments.verdict import Grade, Verdict, Wording, border, ends, grade_at, interval
 from heedful.figures.figure import Figure
 from heedful.measure.columns import rows_of
-from heedful.measure.statistics import Interval, over_runs
+from heedful.measure.levels import over_runs
+from heedful.measure.statistics import Interval
 
 QUESTION = "Does attention carry over to a simpler model?"
 GUIDES = {

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 
 from heedful.experiments.beside import by_run, f1_by_run, over_seeds
 from heedful.experiments.experiment import Summary
 from heedful.experiments.summary import Line, column, mean, plain
 from heedful.measure.columns import Floats, rows_of
+from heedful.measure.levels import over_runs
+from heedful.measure.paired import paired
 from heedful.measure.performance import f1_of_labels
-from heedful.measure.statistics import over_runs, paired
 
 
 def summarise(table: pa.Table) -> Summary:
@@ -39,6 +39,6 @@ def _line(rows: pa.Table, right: Floats, trained: Floats | None) -> Line:
     line["f1"] = over_seeds(f1_by_run(rows, "token_wise", "seed"))
     if trained is not None:
         more = over_runs(right - trained)
-        p = paired(right.mean(0), trained.mean(0), np.random.default_rng(0)).p
+        p = paired(right.mean(0), trained.mean(0)).p
         line["gain"] = plain({"mean": more.mean, "low": more.low, "high": more.high, "p": p})
     return line

@@ -27,7 +27,7 @@ from pydantic import Field
 from heedful.config import EditConfig, RunConfig, TrialConfig
 from heedful.data.plant import Kind
 from heedful.experiments.copies import copy_of
-from heedful.experiments.description import Column, Measure, Statistic, Trial
+from heedful.experiments.description import Column, Measure, MethodMeasure, Statistic, Trial
 from heedful.experiments.evidence_rows import (
     EvidenceConfig,
     common_columns,
@@ -51,7 +51,7 @@ from heedful.experiments.other_runs import OtherRun, require_others
 from heedful.experiments.summary import Bools, Line, column, mean, plain, spread
 from heedful.experiments.verdict import Verdict, Wording
 from heedful.measure.columns import rows_of
-from heedful.measure.statistics import paired
+from heedful.measure.paired import paired
 
 if TYPE_CHECKING:
     from heedful.models.network import Network, Output
@@ -203,7 +203,7 @@ def _once(table: pa.Table) -> pa.Table:
 
 def _used(rows: pa.Table) -> Line:
     effect, random = column(rows, "effect"), column(rows, "effect_random")
-    test = paired(effect, random, np.random.default_rng(0), resamples=999)
+    test = paired(effect, random)
     return {
         "accuracy": mean(column(rows, "correct")),
         "effect": spread(effect),
@@ -262,6 +262,13 @@ PLANTED = Experiment(
         Statistic(
             "planted words used", "used.difference.mean",
             "Planted words used: how much more the output moves without them than without random words.",
+        ),
+    ),
+    method_measures=(
+        MethodMeasure(
+            "precision", "precision at k of the planted words",
+            "1: the k strongest words are the k planted ones.", "precision", chance="chance", possible=1.0,
+            about="ground truth",
         ),
     ),
     draw=figures_of(("precision", "rank", "hit")), judge=verdict, examples=reasons,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from numpy.random import Generator
 
-from heedful.experiments.description import Measure, Statistic
+from heedful.experiments.description import Measure, MethodMeasure, Statistic
 from heedful.experiments.evidence_rows import (
     EvidenceConfig,
     common_columns,
@@ -97,6 +97,16 @@ RATIONALES = Experiment(
         Statistic(
             "AUPRC with human evidence", "methods.attention.overall.auprc.mean",
             "AUPRC with human evidence: how well attention ranks the words that people marked.",
+        ),
+    ),
+    method_measures=(
+        MethodMeasure(
+            "token_f1", "token F1 with the words that people marked", "1: the strongest words are those.",
+            "precision", chance="chance", possible=1.0, about="plausibility",
+        ),
+        MethodMeasure(
+            "auprc", "AUPRC with the words that people marked", "1: they stand above all others.", "auprc",
+            possible=1.0, about="plausibility",
         ),
     ),
     draw=figures_of(("precision", "iou_f1", "auprc", "best_f1")), judge=verdict_of(CLAIM), examples=reasons,

@@ -14,7 +14,9 @@ from heedful.experiments.verdict import Grade, Verdict, Wording, border, ends, g
 from heedful.figures.figure import Figure
 from heedful.figures.names import method_name
 from heedful.measure.columns import Floats, rows_of
-from heedful.measure.statistics import Interval, effect_size, false_discovery, paired
+from heedful.measure.discovery import benjamini_hochberg
+from heedful.measure.paired import paired
+from heedful.measure.statistics import Interval
 
 QUESTION = "Is a model worse when it is trained again without the words that attention points at?"
 ATTENTION, RANDOM, NONE = "attention", "random", "none"
@@ -57,7 +59,7 @@ def summarise(table: pa.Table) -> Summary:
     over the methods (Benjamini & Hochberg) and the effect size. Intervals are over texts: another seed of training is
     another curve."""
     found = {name: _against_random(table, name) for name in methods_of(table) if name != RANDOM}
-    adjusted = false_discovery([np.nan if line["p"] is None else line["p"] for line in found.values()])
+    adjusted = benjamini_hochberg([np.nan if line["p"] is None else line["p"] for line in found.values()])
     return {
         "overall": spread(column(table, "correct")),
         "none": spread(column(rows_of(table, "method", NONE), "correct")),
@@ -79,9 +81,9 @@ def _curve(rows: pa.Table) -> list[Line]:
 
 def _against_random(table: pa.Table, method: str) -> Line:
     random, ours = by_text(table, RANDOM), by_text(table, method)
-    test = paired(random, ours, np.random.default_rng(0), resamples=999)
+    test = paired(random, ours)
     line = {"n": test.n, "mean": test.difference, "low": test.low, "high": test.high, "p": test.p}
-    return plain(line | {"effect_size": effect_size(random, ours)})
+    return plain(line | {"effect_size": test.rank_biserial})
 
 
 def verdict(trial: Trial) -> Verdict:

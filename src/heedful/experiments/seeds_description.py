@@ -12,7 +12,8 @@ from heedful.experiments.description import Column, Reason, Trial, places_by, qu
 from heedful.experiments.verdict import Grade, Verdict, Wording, border, ends, grade_at, interval
 from heedful.figures.figure import Figure
 from heedful.measure.columns import BINS, Floats
-from heedful.measure.statistics import Interval, over_runs
+from heedful.measure.levels import over_runs
+from heedful.measure.statistics import Interval
 
 QUESTION = "How much does attention vary with the seed of training?"
 LN2 = float(np.log(2))
@@ -42,7 +43,7 @@ def verdict(trial: Trial) -> Verdict:
         return Verdict(QUESTION, "unclear", "Undefined", sentence, RULE, "has no words", bars=bars)
     grade = grade_at(found.mean, *bars, rising=False)
     answer, clause = WORDINGS[grade]
-    mean = Interval(found.mean, found.low, found.high)
+    mean = Interval(found.mean, max(found.low, 0.0), found.high)  # few seeds: a wide interval
     alike = float(by_run(trial.table, "same", "seed").mean())
     sentence = (
         f"The attention of {found.runs} models that differ in nothing but their seed is {interval(mean, 3)} nats of "

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 
 from heedful.experiments.beside import by_run, f1_by_run, over_seeds
 from heedful.experiments.experiment import Summary
 from heedful.experiments.summary import column, mean, plain
 from heedful.measure.equivalence import below
-from heedful.measure.statistics import mcnemar, over_runs, paired
+from heedful.measure.levels import over_runs
+from heedful.measure.paired import mcnemar, paired
 
 MARGIN = 0.02  # of accuracy: see uniform_description.REASON
 
@@ -21,7 +21,7 @@ def summarise(table: pa.Table) -> Summary:
     """
     loss = by_run(table, "loss", "seed")
     found, small = over_runs(loss), below(loss, MARGIN)
-    test = paired(loss.mean(0), np.zeros(loss.shape[1]), np.random.default_rng(0))
+    test = paired(loss.mean(0))
     f1 = {kind: f1_by_run(table, kind, "seed") for kind in ("trained", "uniform")}
     right = {
         kind: by_run(table, name, "seed").mean(1)

@@ -23,6 +23,7 @@ from heedful.config import TrainingConfig
 from heedful.data.batching import Encoded, Ints, cut
 from heedful.measure.performance import performance
 from heedful.models.link import LOG_ODDS
+from heedful.models.masking import hide_words
 from heedful.models.network import Network, Trainable, token_budget
 from heedful.models.objectives import Bases, find_loss, reads_attention
 
@@ -83,6 +84,7 @@ def fit(
     state, lengths = state or TrainingState(), train.lengths
     # layers of self-attention keep far more for each token than ours do
     most = token_budget(model, STEP_TOKENS) if "self_attends" in model.can else STEP_TOKENS
+    dev = hidden_words(dev, config, seed, 0)
     if state.history:
         module.load_state_dict(state.weights)
         restore(optimiser, module, state.optimiser)
@@ -91,6 +93,7 @@ def fit(
         began = time.perf_counter()
         total = 0.0
         module.train()
+        texts = hidden_words(train, config, seed, number)
         rate = learning_rate(state, config)
         steps = cut(lengths, config.batch_size, np.random.default_rng([seed, number]))
         with dropout_of(seed, number):
@@ -98,7 +101,7 @@ def fit(
                 optimiser.zero_grad()
                 summed = 0.0
                 for part in parts(indices, lengths, most):
-                    batch = train.batch(part)
+                    batch = texts.batch(part)
                     loss = loss_of(model.learn(batch, attention), batch)
                     (loss / len(indices) if config.reduction == "mean" else loss).backward()  # type: ignore[no-untyped-call]
                     summed += loss.item()
@@ -128,6 +131,13 @@ def learning_rate(state: TrainingState, config: TrainingConfig) -> float:
     """Of the next epoch. It follows from the epochs before, so a run that is resumed has it, too."""
     worse = sum(not epoch.best for epoch in state.history) if config.halve_rate else 0
     return config.learning_rate * 0.5**worse
+
+
+def hidden_words(encoded: Encoded, config: TrainingConfig, seed: int, epoch: int) -> Encoded:
+    """The texts as an epoch reads them: in each other words are hidden, where that was asked for."""
+    if not config.mask_words:
+        return encoded
+    return hide_words(encoded, config.mask_words, np.random.default_rng([seed, epoch, 1]))
 
 
 @contextmanager

@@ -138,6 +138,7 @@ def _of_run(site: Site, entry: Entry, key: str, measure: MeasureOf) -> dict[str,
         "group": measure.measure.group,
         "column": measure.measure.column,
         **{name: measure.number(entry, name) for name in ("mean", "low", "high", "sig_frac")},
+        **{sign: measure.number(entry, f"significant.{sign}") for sign in ("positive", "negative")},
         "range": span,
         "counts": bins,
     }
