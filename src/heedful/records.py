@@ -93,11 +93,16 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """The token ids that are no words: of padding, of the unknown word, and of the mask where there is one."""
+    """The token ids that are no words: of padding, of the unknown word, and of the mask, where there are any."""
 
-    pad: int = 0
+    pad: int | None = 0
     unknown: int | None = 1
     mask: int | None = None
+
+    @property
+    def filler(self) -> int:
+        """What stands where a text has ended; `present` says that nothing is there, so any id will do."""
+        return 0 if self.pad is None else self.pad
 
     @property
     def replacement(self) -> int | None:
