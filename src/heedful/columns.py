@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.records import MethodKind
+from heedful.records import AnswerKind, MethodKind
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -124,6 +124,7 @@ class Columns:
     attributions: Attributions
     scores: Floats
     probabilities: Floats
+    answers: tuple[AnswerKind, ...] = ()  # of each set of labels; none: all of them "one label"
 
     def __post_init__(self) -> None:
         self.scores.flags.writeable = False
@@ -204,7 +205,7 @@ class Columns:
         )
         return cls(
             parts[0].label_sets, parts[0].methods, examples, texts, positions, attributions,
-            scores, probabilities,
+            scores, probabilities, parts[0].answers,
         )  # fmt: skip
 
     def between(self, start: int, stop: int) -> Columns:
@@ -237,7 +238,11 @@ class Columns:
             self.attributions[attributions],
             self.scores[scores],
             self.probabilities[probabilities],
+            self.answers,
         )
+
+    def answers_of(self, label_set: int) -> AnswerKind:
+        return self.answers[label_set] if self.answers else "one label"
 
     def keep(self, wanted: Flags) -> Columns:
         """Only the wanted attributions, and the examples that have any; `wanted` is (attributions,)."""

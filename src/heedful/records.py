@@ -24,6 +24,8 @@ MethodKind = Literal[
     "attention", "sensitivity", "saliency", "control"
 ]  # Bastings & Filippova 2020, section 3.1
 Part = Literal["passage", "query"]  # of an example
+# What a model says of its labels: one of them, with probabilities of sum 1; each by itself, true or not; a number each.
+AnswerKind = Literal["one label", "several labels", "numbers"]
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 
 

@@ -66,7 +66,9 @@ def explain(
     for indices, found in in_memory(model.encode(examples), budget, answer):
         collector.add(indices, *found)
         on_done(len(indices))
-    return Explanation.of_columns(check_columns(collector.columns(model.labels)), model.name)
+    return Explanation.of_columns(
+        check_columns(collector.columns(model.labels, model.network.link.answers)), model.name
+    )
 
 
 def in_memory(
