@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import Any, Literal, get_args
 
@@ -79,6 +80,16 @@ def tokens(lengths: list[int], seed: int = 0) -> Tokens:
 
 
 def batch(lengths: list[int], task: TaskName = "binary", seed: int = 0) -> Batch:
+    """Every third word is evidence, from the second or third on: short texts have none. Sentences have four."""
+    made = _batch(lengths, task, seed)
+    place = torch.arange(made.passage.ids.shape[1])
+    first = 2 + torch.tensor(lengths).unsqueeze(1) % 2
+    evidence = made.passage.mask & (place >= first) & ((place - first) % 3 == 0)
+    begins = made.passage.mask & ((place - 1) % 4 == 0)
+    return replace(made, targets={"evidence": evidence, "sentence_begins": begins})
+
+
+def _batch(lengths: list[int], task: TaskName, seed: int) -> Batch:
     generator = torch.Generator().manual_seed(seed + 1)
     labels = torch.randint(0, N_LABELS[task], (len(lengths),), generator=generator)
     if task not in ("qa", "nli"):
@@ -98,6 +109,10 @@ def row(whole: Batch, i: int) -> Batch:
         None if whole.query is None else _row(whole.query, i),
         None if whole.candidates is None else whole.candidates[i : i + 1],
         None if whole.labels is None else whole.labels[i : i + 1],
+        {
+            name: values[i : i + 1, : int(whole.passage.present[i].sum())]
+            for name, values in whole.targets.items()
+        },
     )
 
 
@@ -112,6 +127,7 @@ def rows(whole: Batch, which: list[int] | Tensor) -> Batch:
         None if whole.query is None else some(whole.query),
         None if whole.candidates is None else whole.candidates[which],
         None if whole.labels is None else whole.labels[which],
+        {name: values[which] for name, values in whole.targets.items()},
     )
 
 

@@ -11,8 +11,9 @@ import traceback
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from heedful.config import RunConfig, SourceConfig, TrialConfig
-from heedful.engine.data_sources import load_corpus, read_split, source_fingerprint
+from heedful.config import DataOptions, RunConfig, SourceConfig, TrialConfig
+from heedful.engine.data_sources import load_plain_corpus, read_split, source_fingerprint
+from heedful.engine.edited_data import edit_by_scores
 from heedful.engine.kinds import TASK_KINDS
 from heedful.engine.model_sources import ModelSource, find_source, source_of
 from heedful.engine.other_data import as_the_model_reads, read_other
@@ -39,6 +40,7 @@ class Executor:
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
         self._corpus: tuple[str, Corpus] | None = None
+        self._plain: tuple[str, Corpus] | None = None
         self._texts: tuple[tuple[str, Split, int | None], AskedTexts] | None = None
         self._model: tuple[str, Model] | None = None
 
@@ -74,10 +76,21 @@ class Executor:
         which = _data_of(task)
         if self._corpus is None or self._corpus[0] != which:
             self._corpus = self._texts = self._model = None  # let go of the old before there is a new one
-            corpus = load_corpus(task.config.dataset, task.config.data, self.workspace.data_dirs)
-            self._check_data(task, corpus.source)
+            config = task.config
+            plain = self._plain_corpus(config.dataset, config.data)
+            self._check_data(task, plain.source)
+            corpus = edit_by_scores(plain, config.data.edit, task.edited, self.workspace.runs)
             self._corpus = which, corpus
         return self._corpus[1]
+
+    def _plain_corpus(self, dataset: str, options: DataOptions) -> Corpus:
+        """Without its edit, kept: many runs are edited copies of one corpus."""
+        options = options.model_copy(update={"edit": None})
+        which = f"{dataset} {options.model_dump_json()}"
+        if self._plain is None or self._plain[0] != which:
+            self._plain = None
+            self._plain = which, load_plain_corpus(dataset, options, self.workspace.data_dirs)
+        return self._plain[1]
 
     def texts(self, task: Task) -> AskedTexts:
         """What a question is about: from memory, from the run folder where it keeps them, else from the corpus."""
@@ -99,7 +112,11 @@ class Executor:
             source = self.source(config.source)
             select_places(read.size, ask)  # says so where there are none
             examples = as_the_model_reads(read.examples, read.task, read.labels, source, config.dataset)
-        elif ask.limit is None or (self._corpus is not None and self._corpus[0] == _data_of(task)):
+        elif (
+            ask.limit is None
+            or task.edited is not None
+            or (self._corpus is not None and self._corpus[0] == _data_of(task))
+        ):
             split = self.corpus(task)[ask.split]
             places = select_places(len(split), ask)
             examples = {place: split[place] for place in places.tolist()}
@@ -165,11 +182,17 @@ class Executor:
         def read() -> Mapping[int, Example]:
             if same and isinstance(task.config, RunConfig):
                 return asked.examples
+            edit = run.config.data.edit
+            if edit is not None:
+                plain = self._plain_corpus(run.config.dataset, run.config.data)
+                edited = edit_by_scores(plain, edit, run.info.get("edited"), self.workspace.runs)[split]
+                return {place: edited[place] for place in asked.places.tolist()}
             return texts_of(run, split, asked.places.tolist(), self.workspace.data_dirs)
 
         return OtherRun(run.name, run.config, run.summary("performance"), load, read)
 
-    def performance(self, model: Model, texts: AskedTexts, ask: Ask) -> dict[str, Any]:
+    @staticmethod
+    def performance(model: Model, texts: AskedTexts, ask: Ask) -> dict[str, Any]:
         """Scores of the texts that were asked about; without those where a text has no label."""
         encoded = model.encode([texts.examples[place] for place in texts.places.tolist()])
         told = {"split": ask.split, "examples": len(encoded)}

@@ -17,6 +17,7 @@ from typing import Any
 
 from heedful import experiments
 from heedful.config import CROSS_ENTROPY, DataOptions, RunConfig, SourceConfig, TrialConfig
+from heedful.data.edits import parse_edit
 from heedful.engine.data_sources import DataSource, find_data, vectors_fingerprint
 from heedful.engine.kinds import TASK_KINDS
 from heedful.engine.model_sources import ModelSource, source_of
@@ -26,6 +27,7 @@ from heedful.engine.task import (
     TaskKind,
     experiment_key,
     fit_key,
+    score_key,
     summary_key,
     train_key,
     trial_key,
@@ -165,17 +167,23 @@ def is_own_data(
 
 
 def _train(tasks: dict[str, Task], config: RunConfig, known: _Known) -> Task:
-    """The training of a configuration, after that of the runs that its objective needs."""
-    source = known.source(config)
+    """The training of a configuration, after that of the runs that its objective or the edit of its data needs."""
+    source, scores = known.source(config), _score(tasks, config, known)
+    scored, edited = (
+        (None, None) if scores is None else (scores.key, (scores.run, str(scores.explainer), scores.key))
+    )
     if config.training.objective == CROSS_ENTROPY:
-        key = train_key(config, source.fingerprint, known.vectors(config))
-        task = Task("train", key, run_name(config, key), config, source.fingerprint, size=source.size)
+        key = train_key(config, source.fingerprint, known.vectors(config), scores=scored)
+        task = Task(
+            "train", key, run_name(config, key), config, source.fingerprint,
+            needs=() if scored is None else (scored,), size=source.size, edited=edited,
+        )  # fmt: skip
     else:
         from heedful.models.objectives import find_bases
 
         keys: dict[str, str] = {}
         inputs: list[tuple[str, str]] = []
-        needs: list[str] = []
+        needs = [] if scored is None else [scored]
         for name, base in find_bases(config.training).items():
             if isinstance(base, RunConfig):
                 before = _train(tasks, base, known)
@@ -186,13 +194,29 @@ def _train(tasks: dict[str, Task], config: RunConfig, known: _Known) -> Task:
                 keys[name], folder = f"{source_of(run).fingerprint}", str(run.path)
             inputs.append((name, folder))
         version = OBJECTIVES.find(config.training.objective).version
-        key = train_key(config, source.fingerprint, known.vectors(config), (version, keys))
+        key = train_key(config, source.fingerprint, known.vectors(config), (version, keys), scored)
         task = Task(
             "train", key, run_name(config, key), config, source.fingerprint,
-            needs=tuple(needs), size=source.size, inputs=tuple(inputs),
+            needs=tuple(needs), size=source.size, inputs=tuple(inputs), edited=edited,
         )  # fmt: skip
-    tasks[task.key] = task
-    return task
+    return tasks.setdefault(task.key, task)  # a run that exists may have another name
+
+
+def _score(tasks: dict[str, Task], config: RunConfig, known: _Known) -> Task | None:
+    """The scores of every word by which the data of a configuration are edited, after the training that they are of."""
+    if config.data.edit is None:
+        return None
+    found, options = parse_edit(config.data.edit)
+    needed = found.scored_by(options)
+    if needed is None:
+        return None
+    base, method = needed
+    before = _train(tasks, base, known)
+    key = score_key(method, before.key)
+    task = replace(
+        before, kind="score", key=key, needs=(before.key,), inputs=(), explainer=EXPLAINERS.check(method)
+    )
+    return tasks.setdefault(key, task)
 
 
 def _add(tasks: dict[str, Task], run: Task, asked: Sequence[tuple[Ask, list[str]]], known: _Known) -> None:

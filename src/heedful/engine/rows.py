@@ -79,7 +79,7 @@ def ask_model(
     experiment = experiments.find(ask.experiment)
     experiment.check(model.network.can, model.name)
     config = experiment.config.parse(ask.options, f"the options of {experiment.name}")
-    encoded = model.encode([examples[i] for i in places.tolist()])
+    encoded = model.encode([examples[i] for i in places.tolist()], experiment.marks_sentences)
     rng = np.random.default_rng([seed, *experiment.name.encode()])
 
     def batches() -> Iterator[tuple[Ints, Batch]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from heedful.experiments.description import Column, Reason, Trial, places_by, quartiles
+from heedful.experiments.seed_floor import seed_floor
 from heedful.experiments.verdict import Grade, Verdict, Wording, border, ends, grade_at, percent
 from heedful.figures.figure import Figure
 from heedful.measure.columns import column
@@ -107,13 +108,15 @@ def figures(trial: Trial) -> list[Figure]:
     """Figures 4 and 5, and what the published search missed."""
     from heedful.figures.drawing import against, by_max_attention, dots, groups_of, histogram, some
 
-    line, frame = trial.summary["overall"], trial.frame("jsd")
+    line, frame, floor = trial.summary["overall"], trial.frame("jsd"), seed_floor(trial)
+    references = {"most possible: ln 2": LN2} | (floor.line(floor.jsd) if floor else {})
+    chance = floor.sentence(line["mean"]) if floor and line["mean"] is not None else ""
     made = [
         Figure(
             "jsd",
             "How far attention can be moved",
             "Each bar counts the texts for which the most different attention with the same prediction is this far "
-            "from the model's own. Right: attention could have been anything.",
+            f"from the model's own. Right: attention could have been anything.{chance}",
             f"Histogram of the epsilon-max JSD; {quartiles(line)}.",
             histogram(
                 frame,
@@ -121,7 +124,7 @@ def figures(trial: Trial) -> list[Figure]:
                 COLUMNS["jsd"].edges_of(frame.value).tolist(),
                 "jsd",
                 "distance of the farthest attention (JSD)",
-                references={"most possible: ln 2": LN2},
+                references=references,
                 domain=(0.0, 0.7),
                 description="Histogram of the epsilon-max JSD of each text",
             ),

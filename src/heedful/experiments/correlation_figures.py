@@ -10,6 +10,7 @@ import altair as alt
 from heedful.experiments.correlation_published import overall_means
 from heedful.experiments.correlation_verdict import ATTENTION_PAIRS, REFERENCE
 from heedful.experiments.description import Column, Trial
+from heedful.experiments.seed_floor import seed_floor
 from heedful.figures.drawing import Data, chart, draws, finish, histogram
 from heedful.figures.figure import Figure, Spec
 from heedful.figures.names import pair_name
@@ -33,6 +34,7 @@ def figures(trial: Trial, tau: Column) -> tuple[Figure, ...]:
             wide=True,
         )
     ]
+    floor = seed_floor(trial)
     for pair in summary:
         references, lines = {}, ""
         if pair in ATTENTION_PAIRS:
@@ -45,6 +47,12 @@ def figures(trial: Trial, tau: Column) -> tuple[Figure, ...]:
                     "is at the second."
                 )
         what = {"attention/random": " (chance)", REFERENCE: " (the reference)"}.get(pair, "")
+        if floor is not None and floor.tau is not None and pair in ATTENTION_PAIRS:
+            references |= floor.line(floor.tau)
+            lines += (
+                f" Between seeds: attention agrees with that of the same model trained with another seed by "
+                f"{floor.tau:.2f} (mean of {floor.seeds} seeds)."
+            )
         made.append(
             Figure(
                 "tau-" + pair.replace("/", "-"),

@@ -21,7 +21,7 @@ from heedful.config import Config, RunConfig, TrialConfig
 from heedful.errors import Mistake
 from heedful.experiments.certainty import settle
 from heedful.experiments.comparison import Comparison, Evidence, measures_beside
-from heedful.experiments.description import Column, Measure, Reason, Statistic, Trial, Weights
+from heedful.experiments.description import Column, Measure, MethodMeasure, Reason, Statistic, Trial, Weights
 from heedful.experiments.verdict import Verdict, from_json, to_json
 from heedful.figures.figure import Figure
 
@@ -42,6 +42,10 @@ VERDICT = "verdict"  # the key of a stored summary
 
 def no_explainers(config: Config) -> tuple[str, ...]:
     return ()
+
+
+def no_warning(summary: Mapping[str, Any]) -> str:
+    return ""
 
 
 def no_runs(config: Config, about: RunConfig | TrialConfig) -> Mapping[str, RunConfig]:
@@ -74,6 +78,7 @@ class Experiment:
     group_title: Callable[[str], str] = str  # what a value of that column is called
     measures: tuple[Measure, ...] = ()
     statistics: tuple[Statistic, ...] = ()  # of a run, beside other runs
+    method_measures: tuple[MethodMeasure, ...] = ()  # what it tells of each explainer, for `heedful audit`
     weights: Weights | None = None
     draw: Callable[[Trial], Sequence[Figure]] | None = None
     judge: Callable[[Trial], Verdict] | None = None  # None: the experiment has no say in the headline
@@ -83,9 +88,12 @@ class Experiment:
     explainers: Callable[[Any], Iterable[str]] = (
         no_explainers  # that it uses, by name, given its configuration
     )
+    # The warning that an outcome (a summary) puts on every other conclusion about the same data; empty: none.
+    warn: Callable[[Mapping[str, Any]], str] = no_warning
     # Other runs that it compares with, by its own names for them, given its configuration and what it asks about (a run
     # or a model on other data). They are trained first, once for all that need them.
     runs: Callable[[Any, RunConfig | TrialConfig], Mapping[str, RunConfig]] = no_runs
+    marks_sentences: bool = False  # whether its batches are to say where sentences begin
 
     def check(self, can: frozenset[str], model: str = "this model") -> None:
         """Refuse by name a model that lacks what the question needs."""

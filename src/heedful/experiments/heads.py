@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from pydantic import Field
 from heedful.config import Config
 from heedful.experiments.description import Measure, Statistic
 from heedful.experiments.experiment import Batches, Chunk, Experiment, Floats, Summary
+from heedful.experiments.head_changes import Operation, change_heads
 from heedful.experiments.heads_description import (
     COLUMNS,
     NEGLIGIBLE,
@@ -35,11 +36,8 @@ from heedful.experiments.heads_description import (
 from heedful.experiments.summary import Line, column, mean, plain, quantiles, spread
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from heedful.models.network import Attends
 
-    from heedful.models.network import Attends, Edit
-
-Operation = Literal["off", "uniform"]
 TOKENS = 2**12  # of one forward pass
 
 
@@ -75,7 +73,8 @@ def run(model: Attends, batches: Batches, config: HeadsConfig, rng: np.random.Ge
             layer, head, operation = zip(*(asked[i % len(asked)] for i in some), strict=True)
             rows = torch.from_numpy(text[some]).to(p.device)
             with torch.no_grad():
-                changed = model(batch.rows(rows), edit=_edit(layer, head, operation))
+                one_each = [{(a, b): c} for a, b, c in zip(layer, head, operation, strict=True)]
+                changed = model(batch.rows(rows), edit=change_heads(one_each))
                 moved = model.link.distance(changed.probabilities.double(), p[rows])
                 logit = changed.score(output.predicted[rows]).double() - f[rows]
             of_text: Chunk = {name: np.asarray(values)[text[some]] for name, values in seen.rows().items()}
@@ -93,32 +92,11 @@ def run(model: Attends, batches: Batches, config: HeadsConfig, rng: np.random.Ge
 
 
 def _layers(config: HeadsConfig, layers: int) -> list[int]:
-    from heedful.explainers.attention_weights import layer_number
+    from heedful.models.network import layer_number
 
     return [
         layer_number(layer, layers) for layer in (range(layers) if config.layers is None else config.layers)
     ]
-
-
-def _edit(layer: tuple[int, ...], head: tuple[int, ...], operation: tuple[Operation, ...]) -> Edit:
-    """Each text of the batch has its own head, and what is done to it."""
-    import torch
-
-    def edit(number: int, weights: Tensor) -> Tensor:  # (texts, heads, to, from)
-        texts = torch.tensor([i for i, one in enumerate(layer) if one == number], device=weights.device)
-        if not len(texts):
-            return weights
-        # what a head may attend to is what any head of its layer attends to: masks are those of the layer
-        may = (weights[texts] > 0).any(1).to(weights)  # (some, to, from)
-        even = may / may.sum(-1, keepdim=True).clamp(min=1)
-        uniform = torch.tensor([operation[i] == "uniform" for i in texts.tolist()], device=weights.device)
-        edited = weights.clone()
-        edited[texts, torch.tensor([head[i] for i in texts.tolist()], device=weights.device)] = torch.where(
-            uniform[:, None, None], even, 0.0
-        )
-        return edited
-
-    return edit
 
 
 def summarise(table: pa.Table) -> Summary:

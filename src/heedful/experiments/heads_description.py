@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -59,6 +60,15 @@ def changes_by_head(table: pa.Table, operation: str) -> Floats:
     order = np.lexsort([column(rows, name) for name in ("head", "layer", "example")])
     texts = len(set(rows["example"].to_pylist()))
     return column(rows, "tvd")[order].reshape(texts, -1)
+
+
+def worth_of_heads(summary: Mapping[str, Any]) -> dict[tuple[int, int, str], dict[str, Any]]:
+    """By layer, head and operation what a summary has of it: mean, low, high, n of the change of the output."""
+    return {
+        (line["layer"], line["head"], operation): line
+        for operation, found in summary.get("by_operation", {}).items()
+        for line in found["heads"]
+    }
 
 
 def share_negligible(changes: Floats) -> Interval:

@@ -56,6 +56,7 @@ class Verdict:
     high: float | None = None
     bars: tuple[float, ...] = ()  # the values at which the grade changes
     source: str = OUR_OWN  # where the bars come from
+    counts: bool = True  # in the headline: whether people would point at the same words does not, for example
     rising: bool = True  # more speaks for the attention
     claim: str = ""  # what p is the p-value of: "attention agrees ... better than a random order"
     p: float | None = None
@@ -146,6 +147,7 @@ def overall(grades: Sequence[Grade]) -> Grade:
 
 def grade_of(verdicts: Sequence[Verdict]) -> Grade:
     """The grade of the headline: that of all ways in which undecided verdicts could be decided, if it is one."""
+    verdicts = [v for v in verdicts if v.counts]
     open_ = [v for v in verdicts if v.grade == "undecided"]
     decided: list[Grade] = [v.grade for v in verdicts if v.grade != "undecided"]
     if open_ and overall(decided) == "unclear":  # nothing else was decided
@@ -169,7 +171,8 @@ def reasons(verdicts: Sequence[Verdict]) -> str:
     Only what is decided is said as a finding.
     """
     good, middle, bad = (
-        [v.clause for v in verdicts if v.grade == wanted] for wanted in ("for", "mixed", "against")
+        [v.clause for v in verdicts if v.grade == wanted and v.counts]
+        for wanted in ("for", "mixed", "against")
     )
     halves = {"for": [good + middle], "against": [bad + middle]}.get(
         grade_of(verdicts), [good, middle + bad] if good else [middle, bad]

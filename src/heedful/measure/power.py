@@ -7,6 +7,7 @@ By the power of the two-sided t test of a mean, or of a mean difference (Cohen 1
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 from heedful.measure.statistics import SIGNIFICANT
 
@@ -33,8 +34,12 @@ def minimum_detectable(sd: float, n: int, *, level: float = SIGNIFICANT, power: 
     """The smallest true mean (difference) that n texts find with this power; nan for fewer than two texts."""
     if n < 2 or math.isnan(sd):
         return float("nan")
-    if sd == 0:
-        return 0.0
+    return 0.0 if sd == 0 else sd * _detectable(n, level, power)
+
+
+@lru_cache(maxsize=64)  # a summary asks for one number of texts hundreds of times
+def _detectable(n: int, level: float, power: float) -> float:
+    """In units of the standard deviation."""
     from scipy.optimize import brentq
 
     def missing(effect: float) -> float:
@@ -44,7 +49,7 @@ def minimum_detectable(sd: float, n: int, *, level: float = SIGNIFICANT, power: 
     high = 2 * rough
     while missing(high) < 0:  # of two or three texts t is far from normal
         high *= 2
-    return sd * float(brentq(missing, rough / 2, high, xtol=1e-9))
+    return float(brentq(missing, rough / 2, high, xtol=1e-9))
 
 
 def texts_needed(effect: float, sd: float, *, level: float = SIGNIFICANT, power: float = POWER) -> int:

@@ -11,6 +11,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from heedful.experiments import EXPERIMENTS, find
+from heedful.experiments.caveats import not_made_sentence
 from heedful.experiments.description import Statistic, number_at
 from heedful.experiments.verdict import BELIEVE, HEADLINE_RULE, HEADLINES, MARKS, Verdict, grade_of, reasons
 from heedful.figures.figure import Figure, Spec
@@ -100,7 +101,8 @@ def _section(
         "headline": f"{HEADLINES[grade]}.",
         "reasons": reasons(found),
         "relied": relied_sentence(words),
-        "warning": warning(run),
+        "warnings": [sentence for sentence in (warning(run), *findings.warnings) if sentence],
+        "rests": not_made_sentence(findings.tables, "source" in findings.info["config"], findings.path),
         "asked": question(findings),
         "facts": facts(findings),
         "verdicts": found,

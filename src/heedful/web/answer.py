@@ -35,6 +35,11 @@ def number(value: object, digits: int = 3) -> str:
     return f"{value:.{digits}f}".replace("-", "−")
 
 
+def small(value: float) -> str:
+    """Of changes: what is too small for three digits is said to be small, not to be nothing."""
+    return "<0.001" if 0 < value < 0.0005 else number(float(value))
+
+
 def score_name(name: str) -> str:
     return {"f1": "F1", "roc_auc": "ROC AUC"}.get(name, name.replace("_", " "))
 
@@ -63,7 +68,7 @@ ENVIRONMENT = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-ENVIRONMENT.filters |= {"number": number, "raw": raw, "visible": visible}
+ENVIRONMENT.filters |= {"number": number, "raw": raw, "visible": visible, "small": small}
 ENVIRONMENT.filters |= {"method": method_name, "score": score_name}
 ENVIRONMENT.globals |= {"run_address": run_address, "version": __version__, "with_query": with_query}
 

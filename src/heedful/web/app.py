@@ -16,15 +16,23 @@ from heedful.colours import STYLE
 from heedful.errors import Mistake
 from heedful.figures import script
 from heedful.figures.theme import stylesheet
-from heedful.web import experiment_page, instance_page, overview, playground, run_page, words_page
+from heedful.web import (
+    experiment_page,
+    heads_page,
+    instance_page,
+    overview,
+    playground,
+    run_page,
+    words_page,
+)
 from heedful.web.answer import mistake
 from heedful.web.guard import LOCAL, Guard, TooLarge, read_json
-from heedful.web.inference import Busy
 from heedful.web.library import Library, Missing
+from heedful.web.question import Busy, Left, TooLong
 from heedful.web.site import Site
 from heedful.web.texts import Texts
 
-STATUS = {Missing: 404, TooLarge: 413, Busy: 503}
+STATUS = {Missing: 404, TooLarge: 413, Busy: 503, TooLong: 504}
 
 
 def create_app(
@@ -73,27 +81,34 @@ def _pages(app: FastAPI, site: Site) -> None:
 
     @app.get("/runs/{run}/words")
     async def see_words(request: Request, run: str) -> Response:
-        return await site.models.ask(lambda: words_page.words_page(site, request, run))
+        return await site.models.long.ask(request, lambda: words_page.words_page(site, request, run))
 
     @app.get("/runs/{run}/playground")
     async def see_playground(request: Request, run: str) -> Response:
-        asked = dict(request.query_params)
-        return await site.models.ask(lambda: playground.playground(site, request, run, asked))
+        return await playground.see(site, request, run)
 
     @app.post("/runs/{run}/playground")
     async def ask_playground(request: Request, run: str) -> Response:
         asked = await read_json(request)
-        return await site.models.ask(lambda: playground.playground(site, request, run, asked))
+        return await site.models.long.ask(request, lambda: playground.ask(site, request, run, asked))
 
     @app.post("/runs/{run}/decode")
     async def ask_decode(request: Request, run: str) -> Response:
         asked = await read_json(request)
-        return await site.models.ask(lambda: playground.decode(site, run, asked))
+        return await site.models.quick.ask(request, lambda: playground.decode(site, run, asked))
 
     @app.post("/runs/{run}/adversary")
     async def ask_adversary(request: Request, run: str) -> Response:
         asked = await read_json(request)
-        return await site.models.ask(lambda: playground.adversary(site, run, asked))
+        return await site.models.long.ask(request, lambda: playground.adversary(site, run, asked))
+
+    @app.get("/runs/{run}/attention")
+    async def see_heads(request: Request, run: str) -> Response:
+        return await heads_page.ask_heads(site, request, run, heads_page.asked_by(request))
+
+    @app.post("/runs/{run}/attention")
+    async def ask_heads(request: Request, run: str) -> Response:
+        return await heads_page.ask_heads(site, request, run, await read_json(request))
 
     @app.get("/runs/{run}/examples/{place}")
     async def see_instance(request: Request, run: str, place: str) -> Response:
@@ -111,6 +126,10 @@ def _errors(app: FastAPI) -> None:
     @app.exception_handler(Mistake)
     async def on_mistake(request: Request, error: Mistake) -> Response:
         return mistake(request, str(error), STATUS.get(type(error), 422))
+
+    @app.exception_handler(Left)
+    async def on_left(request: Request, error: Left) -> Response:
+        return Response(status_code=499)  # nobody reads it
 
     @app.exception_handler(HTTPException)
     async def on_address(request: Request, error: HTTPException) -> Response:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import replace
+from functools import cache
 from importlib import import_module
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from anyio import CapacityLimiter, to_thread
 from numpy.typing import NDArray
 
 from heedful.errors import Mistake, one_of
@@ -19,6 +19,8 @@ from heedful.records import Example, Words
 from heedful.report.cards import STEPS
 from heedful.web.guard import MOST_WORDS, checked_text
 from heedful.web.library import Entry, Stamp, refuse_link_out, stamp_of
+from heedful.web.question import Lane, TooLong, check, not_counted
+from heedful.web.recent import Recent
 
 if TYPE_CHECKING:
     from heedful.attribution import Explained
@@ -28,17 +30,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Floats = NDArray[np.float64]
 KEPT_MODELS = 3
-KEPT_TEXTS = 32  # what a model saw of recent texts: a drag then costs one product, not a pass
-MOST_WAITING = 24
+KEPT_ANSWERS = (
+    128  # what a model saw of recent texts, and said of them: a drag then costs one product, not a pass
+)
 THREADS = 1  # of torch: one text has too little work to share, and waiting threads take each other's time
 QUICK = ("attention", "gradient", "gradient_x_input", "integrated_gradients", "lrp", "occlusion", "omission")
 SLOW = ("lime", "shap")
 ENOUGH = STEPS | {"max_steps": 200}  # of integrated gradients, while someone waits
 KNOWN = (*QUICK, "mask", *SLOW, "random", "uniform")
-
-
-class Busy(Mistake):
-    """Too many questions at once: 503."""
 
 
 class LoadedModel:
@@ -53,10 +52,11 @@ class LoadedModel:
         self.model = load(Run(entry.path))
         editable = "edits_attention" in self.model.network.can
         self._observe = observer(self.model.network) if editable else None  # None: its attention is its own
-        self._seen: OrderedDict[Example, Observed] = OrderedDict()
-        self._explained: OrderedDict[tuple[Example, tuple[str, ...], str | None], Explained] = OrderedDict()
-        self._sample: tuple[tuple[str, ...], Explanation] | None = None
-        self._lock = Lock()
+        self._answers = Recent(KEPT_ANSWERS)
+
+    def remember(self, key: Hashable, answer: Callable[[], T]) -> T:
+        """What was answered before, or the answer, kept for the next who asks."""
+        return self._answers.get(key, answer)
 
     def example(self, text: object, query: object = None) -> Example:
         """A text as it was typed."""
@@ -88,66 +88,84 @@ class LoadedModel:
             )
         return words
 
-    def methods(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Explainers by name, each once; none means the quick ones that this model allows."""
+    def methods(self, names: Sequence[str], example: Example) -> tuple[str, ...]:
+        """Explainers by name, each once; none means the quick ones that model and text allow."""
         from heedful.registry import EXPLAINERS
 
-        can = self.model.network.can
-        return methods_named(names) if names else tuple(m for m in QUICK if EXPLAINERS[m].needs <= can)
+        if names:
+            return methods_named(names)
+        able = self.model.network.can - (set() if self.reads_whole(example) else {"attends"})
+        return tuple(m for m in QUICK if EXPLAINERS[m].needs <= able)
+
+    def reads_whole(self, example: Example) -> bool:
+        """Whether the model reads the text at once: of one that is read in windows there is no one attention."""
+        from heedful.models.sequence import sequences
+
+        _bounded(example)
+        network: Any = self.model.network
+        batch = self.model.encode([example]).batch([0])
+        return sequences(batch, getattr(network, "limit", None), getattr(network, "frame", None)).row is None
 
     def seen(self, example: Example) -> Observed:
         """What the model did with a text, kept for asking it again under other weights."""
-        from heedful.engine.processors import threads
-
         _bounded(example)
-        if self._observe is None:
+        observe = self._observe
+        if observe is None:
             raise Mistake(f"{self.model.name} cannot be asked under other attention weights.")
-        with self._lock, threads(THREADS):
-            if example not in self._seen:
-                encoded = self.model.encode([example])
-                self._seen[example] = self._observe(np.zeros(1, dtype=np.int64), encoded.batch([0]))
-                _forget(self._seen)
-            return self._seen[example]
+        nothing = np.zeros(1, dtype=np.int64)
+        return self.remember(
+            ("seen", example), lambda: observe(nothing, self.model.encode([example]).batch([0]))
+        )
 
     def predict(self, example: Example) -> Floats:
         """Probabilities of the labels."""
-        from heedful.engine.processors import threads
         from heedful.models.training import predict
 
         _bounded(example)
-        with self._lock, threads(THREADS):
-            found: Floats = predict(self.model.network, self.model.encode([example]))[0]
-            return found
+        return self.remember(
+            ("predicted", example), lambda: predict(self.model.network, self.model.encode([example]))[0]
+        )
 
     def known(self, example: Example) -> list[bool]:
         """Which words the model knows."""
         return self.model.text.knows(example.passage)
 
-    def explain(self, example: Example, methods: Sequence[str], target: str | None = None) -> Explained:
-        from heedful.engine.processors import threads
+    def explain(
+        self, example: Example, methods: Sequence[str], target: str | None = None
+    ) -> tuple[Explained, list[str]]:
+        """(by all methods that came to an end in time, those that did not)."""
+        _bounded(example)
+        done: list[Explained] = []
+        for i, method in enumerate(methods):
+            try:
+                done.append(self._explain(example, method, target))
+            except TooLong:
+                if not done:
+                    raise
+                return _together(done), list(methods[i:])
+        return _together(done), []
+
+    def _explain(self, example: Example, method: str, target: str | None) -> Explained:
         from heedful.explainers.run import explain
 
-        _bounded(example)
-        key = (example, tuple(methods), target)
-        with self._lock, threads(THREADS):
-            if key not in self._explained:
-                steps = ENOUGH if "integrated_gradients" in methods else {}
-                found = explain(self.model, [example], list(methods), target, **steps)
-                self._explained[key] = found.by_word()[0]
-                _forget(self._explained)
-            return self._explained[key]
+        def answer() -> Explained:
+            check()
+            steps = ENOUGH if method == "integrated_gradients" else {}
+            with _SURROGATES if method in SLOW else nullcontext():
+                return explain(self.model, [example], [method], target, **steps).by_word()[0]
+
+        return self.remember(("explained", example, method, target), answer)
 
     def explain_sample(self, examples: Sequence[Example]) -> Explanation:
         """Attention and leave-one-out, in probabilities, of texts whose words are to be counted."""
-        from heedful.engine.processors import threads
         from heedful.explainers.run import explain
 
-        with self._lock, threads(THREADS):
-            ids = tuple(example.id for example in examples)
-            if self._sample is None or self._sample[0] != ids:
-                found = explain(self.model, list(examples), ["attention", "omission"], of="probability")
-                self._sample = (ids, found.by_word())
-            return self._sample[1]
+        return self.remember(
+            ("sample", tuple(example.id for example in examples)),
+            lambda: explain(
+                self.model, list(examples), ["attention", "omission"], of="probability"
+            ).by_word(),
+        )
 
     def word_of(self, example: Example) -> NDArray[np.int64]:
         """The word that each of the positions of `seen` belongs to: (positions,)."""
@@ -159,7 +177,7 @@ class LoadedModel:
 
     def attention(self, example: Example) -> list[float]:
         """The weight of each word, of all its pieces together; empty where it cannot be changed."""
-        if self._observe is None:
+        if self._observe is None or not self.reads_whole(example):
             return []
         weights = np.zeros(len(example.passage))
         np.add.at(weights, self.word_of(example), self.seen(example).alpha[0].numpy())
@@ -201,13 +219,18 @@ class LoadedModel:
 
 
 class Models:
-    """The last few models that were asked, and a queue in front of them."""
+    """The last few models that were asked, and the queues in front of them.
+
+    What takes one pass (`quick`) does not wait behind explanations.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._kept: OrderedDict[tuple[str, Stamp], LoadedModel] = OrderedDict()
-        self._limiter: CapacityLimiter | None = None
-        self._waiting = 0
+        self._loading: defaultdict[tuple[str, Stamp], Lock] = defaultdict(
+            Lock
+        )  # of many who ask, one loads it
+        self.long, self.quick = Lane(), Lane()
 
     def get(self, entry: Entry) -> LoadedModel:
         refuse_link_out(entry.path, "model.safetensors", "vocabulary.json", "config.json")
@@ -218,12 +241,16 @@ class Models:
             )
         key = (str(path), stamp_of(path))
         with self._lock:
-            if key not in self._kept:
-                self._kept[key] = LoadedModel(entry)
-                while len(self._kept) > KEPT_MODELS:
-                    self._kept.popitem(last=False)
+            loading = self._loading[key]
+        with not_counted(), loading:
+            found = self._kept.get(key) or LoadedModel(entry)
+        with self._lock:
+            self._kept[key] = found
             self._kept.move_to_end(key)
-            return self._kept[key]
+            while len(self._kept) > KEPT_MODELS:
+                self._loading.pop(self._kept.popitem(last=False)[0], None)
+        _use_threads()
+        return found
 
     def expect(self, entry: Entry) -> None:
         """Someone is about to ask this model: load it meanwhile."""
@@ -233,20 +260,15 @@ class Models:
         with suppress(Mistake):  # who asks will be told
             self.get(entry)
 
-    async def ask(self, question: Callable[[], T]) -> T:
-        """One question after the other, in a thread of its own: reading pages stays fast meanwhile."""
-        if self._waiting >= MOST_WAITING:
-            raise Busy("the models are busy with other questions: try again in a moment.")
-        self._limiter = self._limiter or CapacityLimiter(1)
-        self._waiting += 1
-        try:
-            return await to_thread.run_sync(question, limiter=self._limiter)
-        finally:
-            self._waiting -= 1
+
+_SURROGATES = Lock()  # their library uses numpy's one generator of the process
 
 
+@cache
 def _ready_for_questions() -> None:
-    """Import now what the first question to a model would otherwise wait for."""
+    """Once in a process: import what the first question to a model would wait for, and let questions be ended."""
+    import torch
+
     for module in (
         "experiments.adversarial",
         "experiments.adversary_search",
@@ -254,6 +276,15 @@ def _ready_for_questions() -> None:
         "measure.distance",
     ):
         import_module(f"heedful.{module}")
+    torch.nn.modules.module.register_module_forward_pre_hook(check)
+
+
+def _use_threads() -> None:
+    """Of torch, in the thread that asks: each has a number of its own."""
+    import torch
+
+    if torch.get_num_threads() != THREADS:
+        torch.set_num_threads(THREADS)
 
 
 def methods_named(names: Sequence[str]) -> tuple[str, ...]:
@@ -290,6 +321,6 @@ def _share(alpha: Floats, own: Floats, seen: Observed, word: NDArray[np.int64]) 
     return [float(weight) for weight in alpha[word] * share]
 
 
-def _forget(kept: OrderedDict[Any, Any]) -> None:
-    while len(kept) > KEPT_TEXTS:
-        kept.popitem(last=False)
+def _together(done: Sequence[Explained]) -> Explained:
+    """One text, explained by several methods one after the other."""
+    return replace(done[0], attributions=tuple(a for each in done for a in each.attributions))

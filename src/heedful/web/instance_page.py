@@ -18,6 +18,7 @@ from heedful.web.experiment_page import drawable
 from heedful.web.inference import KNOWN, methods_named
 from heedful.web.library import Entry, Missing
 from heedful.web.measures import group_parameter
+from heedful.web.self_attention import heads_of
 from heedful.web.site import Site
 from heedful.web.texts import NotReady
 
@@ -36,7 +37,7 @@ async def instance_page(site: Site, request: Request, name: str, place: int) -> 
     """What is stored comes at once, without torch; with `live=1` or `methods=` the model is asked, too."""
     methods = _methods(request)
     if methods or request.query_params.get("live") == "1":
-        return await site.models.ask(lambda: asked_page(site, request, name, place, methods))
+        return await site.models.long.ask(request, lambda: asked_page(site, request, name, place, methods))
     return await run_in_threadpool(stored_page, site, request, name, place)
 
 
@@ -54,16 +55,14 @@ def asked_page(site: Site, request: Request, name: str, place: int, methods: lis
     entry, _, example = instance(site, name, place, request.query_params.get("split"))  # waits for the corpus
     data, more = _stored(site, request, name, place)
     model = site.models.get(entry)
-    looked, explained = prediction.look(model, example, model.methods(methods), None)
-    view = {
-        "drawn": prediction.heatmaps(explained),
-        "text": prediction.paint(example, looked["attention"]),
-        "sliders": prediction.sliders(example, looked["attention"]),
-        "legend": prediction.legend(),
+    looked, explained = prediction.look(model, example, model.methods(methods, example), None)
+    source = {"example": place, "split": data["split"]}
+    view = prediction.draw(example, looked, explained) | {
         "other": _other_weights(data["results"], len(example.passage)),
-        "source": {"example": place, "split": data["split"]},
+        "source": source,
         "editable": False,
         "before": None,
+        "heads": heads_of(model, entry.name, source),
     }
     return answer(request, "instance.html", data | {"live": looked}, view=view, **more)
 

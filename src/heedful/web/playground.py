@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import Request
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from heedful.errors import Mistake
 from heedful.records import Example
 from heedful.web import prediction
-from heedful.web.answer import answer, as_json
+from heedful.web.answer import answer, as_json, wants_json
 from heedful.web.guard import LONGEST_TEXT, MOST_WORDS, checked_text
 from heedful.web.inference import KNOWN, LoadedModel, methods_named
 from heedful.web.instance_page import instance
 from heedful.web.library import Entry
+from heedful.web.self_attention import heads_of
 from heedful.web.site import Site
 
+Look = Callable[..., tuple[dict[str, Any], dict[str, Any]]]
 
-def playground(site: Site, request: Request, name: str, asked: dict[str, Any]) -> Response:
+
+async def see(site: Site, request: Request, name: str) -> Response:
+    """The page comes at once, and its script asks; with `live=1`, and as JSON, the answer is part of it."""
+    asked = dict(request.query_params)
+    if wants_json(request) or asked.get("live") == "1":
+        return await site.models.long.ask(request, lambda: ask(site, request, name, asked))
+    return await run_in_threadpool(_page, site, request, name, asked)
+
+
+def ask(site: Site, request: Request, name: str, asked: dict[str, Any]) -> Response:
     """`asked`: text, query, methods, target, and an edit {position, word} whose effect is to be seen."""
+    return _page(site, request, name, asked, _look)
+
+
+def _page(
+    site: Site, request: Request, name: str, asked: dict[str, Any], look: Look | None = None
+) -> Response:
     entry = site.library.find(name)
     text = checked_text(asked.get("text") or "", "text")
     query = checked_text(asked.get("query") or "", "query")
@@ -35,24 +54,13 @@ def playground(site: Site, request: Request, name: str, asked: dict[str, Any]) -
     names = names.split(",") if isinstance(names, str) else names
     if not isinstance(names, list) or not all(isinstance(m, str) for m in names):
         raise Mistake("methods are to be a list of names.")
-    methods, target = methods_named(given := [m for m in names if m]), asked.get("target") or None
-    if text.strip() and (query.strip() or not has_query):
+    methods = methods_named(given := [m for m in names if m])
+    complete = bool(text.strip() and (query.strip() or not has_query))
+    if look is not None and complete:
         model = site.models.get(entry)
-        methods = model.methods(given)
-        example, before = _example(model, text, query, asked)
-        looked, explained = prediction.look(model, example, methods, None if target is None else str(target))
-        data |= looked
-        data["before"] = None if before is None else _before(model, before)
-        view = {
-            "drawn": prediction.heatmaps(explained),
-            "text": prediction.paint(example, looked["attention"]),
-            "sliders": prediction.sliders(example, looked["attention"]),
-            "legend": prediction.legend(),
-            "other": None,
-            "source": {"text": looked["text"], "query": looked["query"]},
-            "editable": True,
-            "before": data["before"],
-        }
+        told, view = look(model, entry.name, given, text, query, asked)
+        data |= told
+        methods = tuple(a["method"] for a in told["attributions"])
     else:
         site.models.expect(entry)
     return answer(
@@ -64,8 +72,25 @@ def playground(site: Site, request: Request, name: str, asked: dict[str, Any]) -
         has_query=has_query,
         limits=(LONGEST_TEXT, MOST_WORDS),
         methods=methods,
+        given=given,
         known_methods=KNOWN,
+        waiting=complete and view is None,
     )
+
+
+def _look(
+    model: LoadedModel, run: str, methods: list[str], text: str, query: str, asked: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(what the model says, as JSON values; what only the page needs)."""
+    target = asked.get("target") or None
+    example, before = _example(model, text, query, asked)
+    named = model.methods(methods, example)
+    said_before = None if before is None else _before(model, before)
+    data, explained = prediction.look(model, example, named, None if target is None else str(target))
+    data["before"] = said_before
+    source = {"text": data["text"], "query": data["query"]}
+    more = {"other": None, "source": source, "editable": True, "before": data["before"]}
+    return data, prediction.draw(example, data, explained) | more | {"heads": heads_of(model, run, source)}
 
 
 def _example(

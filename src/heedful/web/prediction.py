@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -9,9 +10,10 @@ from markupsafe import Markup
 from heedful.attribution import Attribution, Explained
 from heedful.colours import LEGEND, LEVELS
 from heedful.heatmap import html, visible
-from heedful.records import Example
+from heedful.records import Example, Words
 from heedful.report.cards import check_says
 from heedful.web.inference import LoadedModel
+from heedful.web.question import DEADLINE
 
 MOST_LABELS = 6  # bars of the prediction
 MOST_SLIDERS = 200  # words that get a slider each; longer texts are moved as a whole
@@ -22,9 +24,8 @@ def look(
     model: LoadedModel, example: Example, methods: tuple[str, ...], target: str | None
 ) -> tuple[dict[str, Any], Explained]:
     """Everything the model says about a text, as JSON values; and as the record, for drawing."""
-    explained = model.explain(example, methods, target)
-    attention = model.attention(example)
-    known = model.known(example)
+    attention, known = model.attention(example), model.known(example)  # before the deadline ends a method
+    explained, unfinished = model.explain(example, methods, target)
     p = explained.probabilities
     order = p.argsort()[::-1][:MOST_LABELS].tolist()
     data = {
@@ -42,8 +43,20 @@ def look(
         "query_words": None if example.query is None else [*example.query.forms],
         "attention": attention,
         "attributions": [_to_json(a) for a in explained.attributions],
+        "unfinished": unfinished,  # methods that the deadline ended
+        "deadline": DEADLINE,
     }
     return data, explained
+
+
+def draw(example: Example, looked: dict[str, Any], explained: Explained) -> dict[str, Any]:
+    """What only a page needs of it."""
+    return {
+        "drawn": heatmaps(explained),
+        "text": paint(example, looked["attention"]),
+        "sliders": sliders(example, looked["attention"]),
+        "legend": legend(),
+    }
 
 
 def _to_json(a: Attribution) -> dict[str, Any]:
@@ -79,6 +92,16 @@ def paint(example: Example, attention: list[float]) -> Markup:
     """The text once, coloured by attention; script repaints it."""
     weights = attention or [0.0] * len(example.passage)  # of a model whose attention cannot be changed
     return Markup(html(example.passage, weights, False, label="attention"))
+
+
+def paint_beginning(words: Words, weights: Sequence[float], longest: int) -> Markup:
+    """As many words as fit into so many characters, coloured; the strongest colour is the text's own."""
+    ends = words.offsets[:, 1]
+    n = max(1, int((ends <= longest).sum()))
+    text = words.text[: int(ends[n - 1])]
+    some = Words(text, words.forms[:n], words.offsets[:n])
+    drawn = html(some, list(weights[:n]), False, label="attention", peak=max(weights))
+    return Markup(drawn) + ("" if n == len(words) else " …")
 
 
 def legend() -> list[tuple[str, str]]:

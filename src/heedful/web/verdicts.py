@@ -7,7 +7,7 @@ so that a list of many old runs comes at once, and is complete a moment later.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from threading import Lock
 from typing import Any
@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from heedful.errors import Mistake
 from heedful.experiments import EXPERIMENTS, Trial, find
+from heedful.experiments.caveats import not_made_sentence, warnings_of
 from heedful.experiments.certainty import control
 from heedful.experiments.verdict import Grade, Verdict, grade_of, headline, to_json
 from heedful.web.library import Entry
@@ -38,8 +39,9 @@ class Verdicts:
         found = {name: one if isinstance(one, Verdict) else one.result() for name, one in asked.items()}
         return {name: verdict for name, verdict in found.items() if verdict is not None}
 
-    def page(self, entry: Entry) -> dict[str, Any]:
-        """`headline`, its `grade`, and the verdicts, as JSON values; empty without any."""
+    def page(self, entry: Entry, entries: Iterable[Entry]) -> dict[str, Any]:
+        """`headline`, its `grade`, the verdicts, `warnings` on all of them (`entries` are those that may know), and
+        which tests it `rests` on, as JSON values; empty without any."""
         found = self.of(entry)
         if not found:
             return {}
@@ -48,6 +50,8 @@ class Verdicts:
         return {
             "headline": headline(all_of_them),
             "grade": grade_of(all_of_them),
+            "warnings": warnings_about(entry, entries),
+            "rests": not_made_sentence(list(entry.tables), entry.trial, entry.name),
             "verdicts": {name: to_json(verdict) for name, verdict in found.items()},
         }
 
@@ -71,6 +75,14 @@ class Verdicts:
                 (kept,) = control([{str(i): v for i, v in enumerate(known) if v is not None}])
                 grades[name] = grade_of(list(kept.values()))
         return grades, waiting
+
+    def made(self, entry: Entry) -> dict[str, Verdict]:
+        """By experiment those that are there: nothing is waited for."""
+        found = {
+            name: _known(one) if isinstance(one, Verdict) or one.done() else None
+            for name, one in self._asked(entry).items()
+        }
+        return {name: verdict for name, verdict in found.items() if verdict is not None}
 
     def _asked(self, entry: Entry, only: str | None = None) -> dict[str, Verdict | Future[Verdict | None]]:
         """The verdict, or the promise of it, for each experiment that can give one."""
@@ -101,6 +113,19 @@ def _known(one: Verdict | Future[Verdict | None]) -> Verdict | None:
     return None if one.exception() is not None else one.result()
 
 
+def warnings_about(entry: Entry, entries: Iterable[Entry]) -> list[str]:
+    """What outcomes of this run, or else of another on the same data, say of every other conclusion about them."""
+    own = warnings_of(entry.summaries)
+    if own:
+        return own
+    data = entry.info.get("data", {}).get("fingerprint")
+    for other in entries:
+        said = warnings_of(other.summaries) if other.info.get("data", {}).get("fingerprint") == data else []
+        if said:
+            return [f"{sentence} (Found of {other.name}.)" for sentence in said]
+    return []
+
+
 def trial(results: Results, entry: Entry, name: str) -> Trial:
     """The whole of an experiment's rows, with what is known around them."""
     file = entry.tables[name]
@@ -110,4 +135,5 @@ def trial(results: Results, entry: Entry, name: str) -> Trial:
     except (pa.ArrowException, OSError) as error:
         raise Mistake(f"{file[0].name} of {entry.name} cannot be read ({error}): make it again.") from None
     summary = entry.summaries.get(name, {})
-    return Trial(name, table, summary, options, entry.labels, str(entry.info.get("task")))
+    beside = {other: found for other, found in entry.summaries.items() if other != name}
+    return Trial(name, table, summary, options, entry.labels, str(entry.info.get("task")), beside=beside)

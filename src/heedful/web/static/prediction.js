@@ -165,13 +165,12 @@ document.addEventListener("input", (event) => {
   if (view && target.matches("[data-weight], [data-number]"))
     moveOne(view, Number(target.closest("li").dataset.i), Number(target.value), target);
   if (view && target.matches("[data-paint]")) repaint(view, target.value);
-  if (target.matches("#text, #query")) askSoon({});
+  if (target.matches("#text, #query")) askSoon({ typing: true });
 });
 document.addEventListener("change", (event) => {
   const target = event.target, view = target.closest?.(".prediction-view");
   if (view && target.matches("[data-number]")) showWeights(view, null);
-  if (view && target.matches("[data-word]"))
-    ask({ edit: { position: Number(target.closest("li").dataset.i), word: target.value || null } });
+  if (view && target.matches("[data-word]")) replaceWord(target);
   if (target.matches("#ask [name=method]")) {
     const chosen = [...document.querySelectorAll("#ask [name=method]:checked")].map((box) => box.value);
     document.querySelector("#ask [name=methods]").value = chosen.join(",");
@@ -191,8 +190,14 @@ document.addEventListener("submit", (event) => {
 });
 document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.closest?.("#ask")) ask({});
-  if (event.key === "Enter" && event.target.matches?.("[data-word]")) event.target.blur();
+  if (event.key === "Enter" && event.target.matches?.("[data-word]")) replaceWord(event.target);
 });
+
+function replaceWord(field) {
+  if (field.value === field.defaultValue) return;
+  field.defaultValue = field.value;
+  ask({ edit: { position: Number(field.closest("li").dataset.i), word: field.value || null } });
+}
 
 function repaint(view, method) {
   const card = method && view.querySelector(`.method[data-method="${CSS.escape(method)}"]`);
@@ -200,37 +205,45 @@ function repaint(view, method) {
   else paint(view, stateOf(view).weights, false);
 }
 
-let timer = 0, newest = 0;
+let timer = 0, newest = 0, typedAt = -Infinity, asking = null;
 function askSoon(more) { clearTimeout(timer); timer = setTimeout(() => ask(more), 250); }
 
-// The playground: the text is sent as it stands, the view comes back.
-async function ask(more) {
+// The page came without its answer: ask for it.
+function askFirst() {
+  const form = document.querySelector("#ask[data-waiting]");
+  if (!form) return;
+  delete form.dataset.waiting;
+  ask({ first: true });
+}
+
+// The playground: the text is sent as it stands, the view comes back. Who asks again no longer waits for the old answer.
+async function ask({ edit, typing, first }) {
   clearTimeout(timer);
   const form = document.getElementById("ask"), status = document.getElementById("status");
   if (!form) return;
   const text = form.elements.text, query = form.elements.query;
   if (!text.value.trim() || (query && !query.value.trim())) { status.textContent = "There is nothing to read yet."; return; }
   const mine = ++newest, began = performance.now();
+  asking?.abort();
+  asking = new AbortController();
   const waiting = setTimeout(() => { status.textContent = "The model is reading…"; }, 300);
-  const body = { text: text.value, query: query?.value, methods: form.elements.methods.value.split(","), ...more };
+  const body = { text: text.value, query: query?.value, methods: form.elements.methods.value.split(","), edit };
   try {
     const response = await fetch(form.getAttribute("action"), {
-      method: "POST", body: JSON.stringify(body),
+      method: "POST", body: JSON.stringify(body), signal: asking.signal,
       headers: { "Content-Type": "application/json", Accept: "text/html" },
     });
     const answer = await response.text();
     if (mine !== newest) return;
     if (!response.ok) { status.textContent = JSON.parse(answer).error; return; }
-    const next = new DOMParser().parseFromString(answer, "text/html");
-    const focus = document.activeElement?.closest?.(".weights li")?.dataset.i;
+    const next = new DOMParser().parseFromString(answer, "text/html"), held = heldControl();
     document.getElementById("view").replaceWith(document.adoptNode(next.getElementById("view")));
-    if (more.edit) text.value = JSON.parse(document.querySelector(".prediction-view").dataset.source).text;
-    if (focus !== undefined) document.querySelector(`.weights li[data-i="${focus}"] input`)?.focus();
+    if (edit) text.value = JSON.parse(document.querySelector(".prediction-view").dataset.source).text;
+    held?.().focus({ preventScroll: true });
+    lookForHeads();
     status.textContent = `answered in ${Math.round(performance.now() - began)} ms`;
-    const address = new URLSearchParams({ text: text.value });
-    if (query) address.set("query", query.value);
-    address.set("methods", form.elements.methods.value);
-    if (String(address).length < 4000) history.replaceState({}, "", `${form.getAttribute("action")}?${address}`);
+    rememberText(form, first || (typing && began - typedAt < 2000));
+    typedAt = typing ? performance.now() : -Infinity;
   } catch (error) {
     if (mine === newest) status.textContent = "heedful does not answer: is it still running?";
   } finally {
@@ -238,3 +251,26 @@ async function ask(more) {
     if (mine === newest && status.textContent.startsWith("The model")) status.textContent = "";
   }
 }
+
+// Each text is a place to come back to; what is typed in one go is one.
+function rememberText(form, replace) {
+  const { text, query, methods } = form.elements, asked = new URLSearchParams({ text: text.value });
+  if (query) asked.set("query", query.value);
+  if (methods.value) asked.set("methods", methods.value);
+  const address = `${form.getAttribute("action")}?${asked}`;
+  if (address.length > 4000 || address === location.pathname + location.search) return;
+  history[replace ? "replaceState" : "pushState"]({}, "", address);
+}
+
+// The control of a word that has the focus, to be found again in the new list: the same, or that of the last word.
+function heldControl() {
+  const row = document.activeElement?.closest?.(".weights li");
+  if (!row) return null;
+  const kind = ["data-word", "data-weight", "data-number", "data-delete"].find((name) => document.activeElement.hasAttribute(name));
+  return () => {
+    const rows = document.querySelectorAll(".weights li"), same = rows[Math.min(Number(row.dataset.i), rows.length - 1)];
+    return same?.querySelector(`[${kind}]`) ?? same?.querySelector("input") ?? document.getElementById("text");
+  };
+}
+
+askFirst();

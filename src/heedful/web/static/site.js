@@ -31,7 +31,9 @@ async function swap(address, remember) {
 
 // How to find the same control again after a swap, so that the keyboard stays where it was.
 function focusKey(element) {
-  if (element.name && element.form) return `#main form [name="${CSS.escape(element.name)}"]`;
+  const one = /^(checkbox|radio)$/.test(element.type ?? "") ? `[value="${CSS.escape(element.value)}"]` : "";
+  if (element.name && element.form) return `#main form [name="${CSS.escape(element.name)}"]${one}`;
+  if (element.id) return `#main #${CSS.escape(element.id)}`;
   const bin = element.closest?.("a.bar")?.dataset.bin;
   return bin ? `#main a.bar[data-bin="${CSS.escape(bin)}"]` : null;
 }
@@ -124,6 +126,8 @@ function offerFiles(place, save) {
 // After a page has come: texts that are still being read are asked for again; a text goes to its model.
 function settle() {
   drawFigures();
+  lookForHeads();
+  if (typeof askFirst === "function") askFirst(); // of the playground
   document.querySelectorAll("[data-part]").forEach(fetchPart);
   if (document.querySelector("[data-refresh]")) {
     setTimeout(() => { if (document.querySelector("[data-refresh]")) swap(location.pathname + location.search, false); }, 1500);
@@ -131,6 +135,10 @@ function settle() {
   }
   const live = document.querySelector("[data-live]");
   if (live) askModel(live);
+}
+
+async function lookForHeads() {
+  if (document.querySelector("p[data-heads], .heads-view")) (await import("/static/heads.js")).findHeads();
 }
 
 // A part of the page that takes the model a moment: the section of the same kind on a page of its own.
@@ -161,6 +169,7 @@ async function askModel(note) {
     if (view) {
       note.previousElementSibling?.matches(".panel") && note.previousElementSibling.remove();
       note.replaceWith(document.adoptNode(view));
+      lookForHeads();
     } else {
       note.textContent = next.querySelector(".note")?.textContent ?? "The model could not be asked.";
     }
