@@ -31,6 +31,8 @@ FAST: dict[str, list[dict[str, Any]]] = {
     "frozen": [{}],
     "imitation": [{}],
     "importance_sets": [{}, {"rankings": ["attention", "omission", "random"], "draws": 2}],
+    "deception": [{"methods": ["attention", "gradient_x_input", "omission"]}],
+    "masked_twin": [{"methods": ["attention", "omission"], "fractions": [0.2, 0.8]}],
     "planted": [{"methods": ["attention", "gradient_x_input", "omission"]}],
     "pointing": [{"methods": ["attention", "omission"], "sentences": 4}],
     "retrain": [
@@ -151,6 +153,8 @@ def test_a_float32_model_gives_nearly_the_same_rows(name: str) -> None:
         "erasure": "delta_js",
         "flips": "delta_js",
         "importance_sets": "smallest_high",
+        "deception": "share",
+        "masked_twin": "drop",
         "planted": "effect",
         "pointing": "auc",
         "retrain": "probability",

@@ -35,7 +35,9 @@ from material import (
     evidence_tables_of,
     findings_of,
     illustrated,
+    table_of_deception,
     table_of_heads,
+    table_of_masked_twin,
     table_of_retrain,
     tables_of,
     trial_of,
@@ -50,11 +52,11 @@ def tables() -> dict[str, pa.Table]:
     return (
         tables_of(80)
         | erased_tables_of(80)
-        | {"heads": table_of_heads(80)}
+        | {"heads": table_of_heads(80), "deception": table_of_deception(80)}
         | evidence_tables_of(80)
         | compared_tables_of(80)
         | {"faithfulness": table_of_faithfulness(24)}
-        | {"retrain": table_of_retrain(80)}
+        | {"retrain": table_of_retrain(80), "masked_twin": table_of_masked_twin(80)}
     )
 
 
@@ -143,7 +145,7 @@ def test_a_verdict_has_a_grade_an_interval_and_a_rule_and_survives_its_file(
     verdict = experiment.verdict(trial)
     assert verdict is not None
     assert verdict.question == experiment.question
-    assert verdict.grade in ("for", "mixed", "against")
+    assert verdict.grade in ("for", "mixed", "against", "undecided")
     assert verdict.value is not None
     assert verdict.low is not None
     assert verdict.high is not None

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +12,6 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 import pytest
 import torch
-import uvicorn
 
 import webruns
 from browser import browser as chromium
@@ -24,8 +20,6 @@ from heedful.engine.train import load
 from heedful.models import AttentiveClassifier
 from heedful.store.run import Run
 from heedful.web.answer import run_address
-from heedful.web.app import create_app
-from heedful.web.library import Library
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Request
@@ -58,15 +52,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def address(folder: Path) -> Iterator[str]:
-    listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(create_app(Library(folder)), log_level="error", lifespan="off"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.02)
-    yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-    server.should_exit = True
-    thread.join(10)
+    with webruns.serve(folder) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -210,6 +197,40 @@ def test_deleting_and_replacing_a_word(page: Page, address: str, folder: Path) -
     page.locator("#text").fill("charming")
     until(page, "document.querySelectorAll('.weights li').length === 1")
     assert "charming" in page.url
+
+
+def test_back_returns_to_the_text_before(page: Page, address: str) -> None:
+    page.goto(address + run_address(RUN, "playground"))
+    page.locator("#text").fill("a dull film")
+    until(page, "document.querySelectorAll('.weights li').length === 3")
+    page.get_by_label("delete word 2, dull").click()
+    until(page, "document.getElementById('text').value === 'a film'")
+    until(page, "location.search.includes('a+film')")
+    page.go_back()
+    until(page, "document.getElementById('text').value.trim() === 'a dull film'")
+    until(page, "document.querySelectorAll('.weights li').length === 3")
+    page.go_back()
+    until(page, "document.getElementById('text').value.trim() === ''")
+    assert page.locator(".weights").count() == 0
+    page.go_forward()
+    until(page, "document.querySelectorAll('.weights li').length === 3")
+
+
+def test_the_focus_stays_after_an_edit(page: Page, address: str) -> None:
+    page.goto(address + run_address(RUN, "playground", text=TEXT))
+    page.get_by_label("delete word 4, not").press("Enter")
+    until(page, "document.getElementById('text').value === 'the film is good but warm'")
+    until(page, "document.activeElement.getAttribute('aria-label') === 'delete word 4, good'")
+    page.get_by_label("word 2", exact=True).fill("time")
+    page.get_by_label("word 2", exact=True).press("Enter")
+    until(page, "document.getElementById('text').value === 'the time is good but warm'")
+    until(page, "document.activeElement.getAttribute('aria-label') === 'word 2'")
+    page.get_by_label("delete word 6, warm").press("Enter")
+    until(page, "document.activeElement.getAttribute('aria-label') === 'delete word 5, but'")
+    page.goto(address + run_address(RUN, "examples", 1, live=1))
+    page.get_by_label("LIME").press("Space")
+    page.wait_for_selector("[data-method=lime]")
+    assert page.evaluate("document.activeElement.value") == "lime"
 
 
 BARS = ".figures figure:first-of-type .mark-rect path[aria-label]"
@@ -382,7 +403,9 @@ def test_every_control_has_a_name(page: Page, address: str) -> None:
         assert nameless == []
     page.goto(address + run_address(RUN, "correlation"))
     page.locator("details.bins summary").press("Enter")
-    page.locator("a.bar").nth(12).focus()
+    assert "no texts" in page.locator("details.bins").inner_text()  # such bars are no tab stops
+    assert page.locator("a.bar:has-text(': 0 texts')").count() == 0
+    page.locator("a.bar").nth(2).focus()
     page.keyboard.press("Enter")
     page.wait_for_selector("a.bar[aria-current]")
     assert page.evaluate("document.activeElement.matches('a.bar[aria-current]')")

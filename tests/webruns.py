@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+import socket
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import uvicorn
 
 from heedful.config import ModelConfig, RunConfig
 from heedful.data.tokenise import tokenizer
@@ -17,6 +23,8 @@ from heedful.models.model import Model
 from heedful.records import Example, TaskType, Words
 from heedful.store.run import Run
 from heedful.store.texts import write_texts
+from heedful.web.app import create_app
+from heedful.web.library import Library
 
 EXPERIMENTS = ("correlation", "permutation", "adversarial")
 SENTENCES = (
@@ -45,6 +53,44 @@ def examples(texts: Sequence[str], queries: Sequence[str] | None = None, labels:
         return Example(id=f"made:{i}", passage=split(text), label=i % labels, query=query)
 
     return [made(i, text) for i, text in enumerate(texts)]
+
+
+@contextmanager
+def serve(folder: Path) -> Iterator[str]:
+    """A real server of the runs in a folder, on loopback: its address."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(create_app(Library(folder)), log_level="error", lifespan="off"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.02)
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(10)
+
+
+def make_trial(
+    folder: Path, family: str, texts: Sequence[str], experiment: str = "heads", **options: Any
+) -> Run:
+    """A small random transformer of the zoo on texts of one's own, with results of an experiment."""
+    import heedful
+    import transformer_zoo as zoo
+
+    checkpoint, module = folder / f"{family}-model", zoo.module(family)
+    names = ("no", "yes", "perhaps")[: module.config.num_labels]
+    module.config.id2label = dict(enumerate(names))
+    module.config.label2id = {name: i for i, name in enumerate(names)}
+    module.save_pretrained(checkpoint)
+    zoo.tokenizer_of(family).save_pretrained(checkpoint)
+    with (folder / "reviews.csv").open("w", newline="", encoding="utf-8") as file:
+        rows = [(text, ("no", "yes")[i % 2]) for i, text in enumerate(texts)]
+        csv.writer(file).writerows([("text", "label"), *rows])
+    runs = folder / "runs"
+    heedful.run(experiment, checkpoint, data=folder / "reviews.csv", runs=runs, **options)
+    (path,) = (path for path in runs.iterdir() if path.name.startswith(f"{family}-model"))
+    return Run(path)
 
 
 def make_run(

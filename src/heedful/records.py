@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 TaskType = Literal["classification", "qa", "nli"]
 Split = Literal["train", "dev", "test"]
-TokenizerName = Literal["spacy", "whitespace", "words"]
+TokenizerName = Literal["spacy", "whitespace", "words", "words_and_digits"]
 MethodKind = Literal[
     "attention", "sensitivity", "saliency", "control"
 ]  # Bastings & Filippova 2020, section 3.1
@@ -86,6 +86,8 @@ class Corpus:
     skipped: tuple[str, ...] = field(default=())  # a sentence for each row left out on request (--skip-bad)
     source: str = ""  # where it came from, in words: folder or file or simulator, what was drawn or left out
     warnings: tuple[str, ...] = ()  # a sentence for each thing that is doubtful, to be told before training
+    # Training texts that are left out for their length, where their words are to be known all the same.
+    only_words: tuple[Words, ...] = ()
 
     def __getitem__(self, split: Split) -> tuple[Example, ...]:
         return self.splits.get(split, ())

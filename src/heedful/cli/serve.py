@@ -35,6 +35,7 @@ def serve(
     try:
         import uvicorn
 
+        from heedful.figures import script
         from heedful.web.app import create_app
         from heedful.web.library import Library
     except ImportError as error:
@@ -52,6 +53,7 @@ def serve(
         typer.echo(f"Anyone who can reach {host} can read these runs and texts.", err=True)
     if open_browser:
         typer.launch(address)
+    script.expect()
     settings = uvicorn.Config(application, log_level="warning", lifespan="off", server_header=False)
     uvicorn.Server(settings).run(sockets=[listening])
 

@@ -132,14 +132,19 @@ def _train_seconds(config: RunConfig, length: int) -> float:
 
 def _ask_seconds(run: RunConfig, one: Ask, length: int) -> float:
     from heedful import experiments
-    from heedful.data.batching import Encoded
+    from heedful.data.batching import SENTENCE_BEGINS, Encoded
     from heedful.engine.processors import threads
 
     experiment = experiments.find(one.experiment)
     config = experiment.config.parse(one.options, f"the options of {one.experiment}")
     network = _network(run)
     labels = np.arange(TEXTS, dtype=np.int64) % 2
-    encoded = Encoded(_texts(TEXTS, length, network.embedding.num_embeddings), None, None, labels)
+    texts = _texts(TEXTS, length, network.embedding.num_embeddings)
+    targets = {
+        "evidence": texts.mark_words([[0]] * TEXTS),
+        SENTENCE_BEGINS: texts.mark_words([list(range(0, length, 20))] * TEXTS),
+    }
+    encoded = Encoded(texts, None, None, labels, targets=targets)
     others = {name: _Beside(network, encoded) for name in experiment.runs(config, run)}
     given = {"others": others} if others else {}
     with threads(1):

@@ -62,22 +62,38 @@ def verdict(trial: Trial) -> Verdict:
         return Verdict(
             QUESTION, "unclear", "Undefined", sentence, RULE, "has no alternative", bars=(PINNED, FREE)
         )
-    shares = jsd[defined] / ceiling[defined]
-    low, high = mean_interval(shares, resamples=RESAMPLES)
+    shares, most = jsd[defined] / ceiling[defined], column(trial.table, "bound")[defined] / ceiling[defined]
+    low, high = mean_interval(shares, resamples=RESAMPLES, within=(0.0, 1.0))
     found = Interval(float(shares.mean()), low, high)
     exact = bool((column(trial.table, "exact")[defined] > 0).all())
+    bound = None if exact else mean_interval(np.minimum(most, 1.0), resamples=RESAMPLES, within=(0.0, 1.0))[1]
     grade = grade_of_freedom(found.value, exact)
     answer, clause = WORDINGS[grade]
     epsilon = epsilon_of(trial.options.get("epsilon"), trial.task != "classification")
     within = f"while the prediction changes by at most {epsilon:g}"
     least = "" if exact else "at least "
+    beyond = "" if exact else f"; by the upper bounds, no more than {np.minimum(most, 1.0).mean():.0%}"
     above = float((jsd[defined] > 0.5).mean())
     sentence = (
         f"Attention can be moved {least}{percent(found)} of the way to the most different attention there is, "
-        f"{within} (mean of {int(defined.sum()):,} texts). In {above:.0%} of the texts the distance is above 0.5, "
-        f"where ln 2 = 0.69 is the most possible.{border(found, PINNED, FREE)}"
+        f"{within} (mean of {int(defined.sum()):,} texts{beyond}). In {above:.0%} of the texts the distance is above "
+        f"0.5, where ln 2 = 0.69 is the most possible.{border(found, PINNED, FREE)}"
     )
-    return Verdict(QUESTION, grade, answer, sentence, RULE, clause, *ends(found), bars=(PINNED, FREE))
+    # What was found is a lower bound: the truth is between the interval's lower end and that of the upper bounds.
+    value, low_end, high_end = ends(found if bound is None else Interval(found.value, low, max(high, bound)))
+    return Verdict(
+        QUESTION,
+        grade,
+        answer,
+        sentence,
+        RULE,
+        clause,
+        value,
+        low_end,
+        high_end,
+        bars=(PINNED, FREE),
+        rising=False,
+    )
 
 
 def grade_of_freedom(share: float, exact: bool) -> Grade:

@@ -81,10 +81,14 @@ def by_run(table: pa.Table, name: str, by: str) -> Floats:
     return np.stack([values[np.array([run == one for run in runs])] for one in names])
 
 
-def crossed(table: pa.Table, name: str, by: str) -> Line:
-    """n (texts), runs, mean, quantiles of all rows, and an interval that contains other texts and other runs."""
+def crossed(table: pa.Table, name: str, by: str, least: float = -np.inf) -> Line:
+    """n (texts), runs, mean, quantiles of all rows, and an interval that contains other texts and other runs.
+
+    With few runs it is wide: `least` is what the number cannot be below.
+    """
     values = by_run(table, name, by)
     found = asdict(over_runs(values))
+    found["low"] = max(found["low"], least)
     line = {"n": found.pop("texts"), **found}
     del line["contains"]
     return plain(line) | quantiles(values.ravel())

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from heedful.config import Config, RunConfig, TrialConfig
 from heedful.errors import Mistake
+from heedful.experiments.certainty import settle
 from heedful.experiments.comparison import Comparison, Evidence, measures_beside
 from heedful.experiments.description import Column, Measure, MethodMeasure, Reason, Statistic, Trial, Weights
 from heedful.experiments.verdict import Verdict, from_json, to_json
@@ -108,7 +110,11 @@ class Experiment:
         return plain_figures(self, trial)
 
     def verdict(self, trial: Trial) -> Verdict | None:
-        return None if self.judge is None else self.judge(trial)
+        """What the experiment says, and `undecided` where its interval does not allow to say it (certainty.py)."""
+        if self.judge is None:
+            return None
+        texts = len(pc.unique(trial.table["example"]))
+        return settle(self.judge(trial), texts)
 
     def compare(self, evidence: Evidence) -> Comparison:
         """Runs of a study beside published numbers."""
@@ -136,10 +142,13 @@ class Experiment:
         """The modules that decide a summary: when one of them changes, summaries are made again."""
         own = [made.__module__ for made in (self.summarise, self.judge) if made is not None]
         names = (
+            "experiments.certainty",
             "experiments.summary",
             "experiments.verdict",
+            "measure.chance",
             "measure.columns",
             "measure.paired",
+            "measure.power",
             "measure.statistics",
         )
         return tuple(dict.fromkeys([*own, *(f"heedful.{name}" for name in names)]))

@@ -182,7 +182,7 @@ def _against(table: pa.Table, attention: pa.Table) -> Line:
     ours, theirs = (_by_text(rows) for rows in (table, attention))
     several = ~np.isnan(ours)
     ours, theirs = ours[several], theirs[several]
-    test = paired(ours, theirs, resamples=_resamples(len(ours)))
+    test = paired(ours, theirs)
     every = np.ones(len(ours), dtype=np.bool_)
     return plain(
         {
@@ -195,10 +195,6 @@ def _against(table: pa.Table, attention: pa.Table) -> Line:
             "more": share(ours > theirs, every),
         }
     )
-
-
-def _resamples(n: int) -> int:
-    return int(np.clip(20_000_000 // max(1, n), 999, 9999))
 
 
 def _by_text(table: pa.Table) -> Floats:

@@ -96,8 +96,9 @@ def summarise(table: pa.Table) -> Summary:
 
 
 def _line(table: pa.Table) -> Line:
-    return crossed(table, "jsd", "seed") | {
-        name: crossed(table, name, "seed") for name in ("tvd", "tau", "same")
+    least = {"tvd": 0.0, "same": 0.0, "tau": -1.0}
+    return crossed(table, "jsd", "seed", 0.0) | {
+        name: crossed(table, name, "seed", low) for name, low in least.items()
     }
 
 

@@ -43,7 +43,7 @@ def verdict(trial: Trial) -> Verdict:
         return Verdict(QUESTION, "unclear", "Undefined", sentence, RULE, "has no words", bars=bars)
     grade = grade_at(found.mean, *bars, rising=False)
     answer, clause = WORDINGS[grade]
-    mean = Interval(found.mean, found.low, found.high)
+    mean = Interval(found.mean, max(found.low, 0.0), found.high)  # few seeds: a wide interval
     alike = float(by_run(trial.table, "same", "seed").mean())
     sentence = (
         f"The attention of {found.runs} models that differ in nothing but their seed is {interval(mean, 3)} nats of "

@@ -183,7 +183,7 @@ def compare(evidence: Evidence) -> Comparison:
                 )
             )
     header = (
-        *SETTING, "attention", "F1 (std of seeds)", *evidence.sources, "loss of accuracy", "no loss at all",
+        *SETTING, "trained or uniform", "F1 (std of seeds)", *evidence.sources, "loss of accuracy", "no loss at all",
         "loss at most (95%)", f"loss of {MARGIN} or more",
     )  # fmt: skip
     note = (

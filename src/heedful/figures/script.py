@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from functools import cache
 from importlib.resources import files
 from threading import Lock, Thread
@@ -30,12 +32,19 @@ def drawing() -> str:
 def module() -> str:
     """Both as one module, for a page that loads it when it has figures."""
     with _BUNDLING:
-        return f"{vega()}\n{drawing()}\nexport {{ drawFigure, saveFigure }};\n"
+        return f"{_vega_of_another_process()}\n{drawing()}\nexport {{ drawFigure, saveFigure }};\n"
+
+
+@cache
+def _vega_of_another_process() -> str:
+    """Bundling takes seconds in which no other thread of its process gets a turn: a server would stand still."""
+    code = "import sys; from heedful.figures.script import vega; sys.stdout.buffer.write(vega().encode())"
+    return subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True).stdout.decode()
 
 
 def expect() -> None:
     """Someone is about to ask for the module: bundle Vega meanwhile, which takes seconds."""
-    if not vega.cache_info().currsize and not _BUNDLING.locked():
+    if not _vega_of_another_process.cache_info().currsize and not _BUNDLING.locked():
         Thread(target=module, daemon=True).start()
 
 

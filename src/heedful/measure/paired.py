@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from heedful.measure.statistics import Floats, flat, mean_interval
 
-RESAMPLES = 9999  # sign flips drawn where all of them would be more
+LEAST, MOST = 999, 9999  # sign flips drawn where all of them would be more: fewer of many texts
+_DRAWN = 20_000_000  # signs
 _CELLS = 1 << 22  # sign flips held at once
 
 
@@ -33,7 +34,7 @@ class Paired:
 
 
 def paired(
-    first: ArrayLike, second: ArrayLike | float = 0.0, *, seed: int = 0, resamples: int = RESAMPLES
+    first: ArrayLike, second: ArrayLike | float = 0.0, *, seed: int = 0, resamples: int | None = None
 ) -> Paired:
     """The mean of first - second (n,) with interval, test and effect sizes; nan for what too few texts cannot say."""
     first = flat(first)
@@ -51,7 +52,7 @@ def paired(
     return Paired(int(kept.size), lost, float(kept.mean()), p, low, high, dz(kept), rank_biserial(kept))
 
 
-def sign_flip_test(differences: ArrayLike, *, seed: int = 0, resamples: int = RESAMPLES) -> float:
+def sign_flip_test(differences: ArrayLike, *, seed: int = 0, resamples: int | None = None) -> float:
     """p-value of the mean of the differences: if both measures were alike, each pair could be swapped (Fisher 1935).
 
     Two-sided: the share of the sign flips whose mean is at least as far from zero. All 2^n of them where they are no
@@ -64,6 +65,8 @@ def sign_flip_test(differences: ArrayLike, *, seed: int = 0, resamples: int = RE
     n, total = values.size, float(values.sum())
     if n < 2:
         return float("nan")
+    if resamples is None:
+        resamples = int(np.clip(_DRAWN // n, LEAST, MOST))
     observed = abs(total) - 1e-12 * float(np.abs(values).sum())  # equal but for rounding is as far
     every = n < 63 and 2**n <= resamples
     generator, many = np.random.default_rng(seed), 2**n if every else resamples

@@ -12,6 +12,7 @@ import pyarrow as pa
 from heedful.errors import Mistake
 from heedful.experiments import EXPERIMENTS, Published, Trial, find, without_verdict
 from heedful.experiments.caveats import that_warn, warnings_of
+from heedful.experiments.certainty import control
 from heedful.experiments.description import Setting
 from heedful.experiments.verdict import Verdict
 from heedful.explanation import Explanation
@@ -64,6 +65,11 @@ class Findings:
         )
         return None if seed is None else int(seed)
 
+    @property
+    def but_seed(self) -> str:
+        """The configuration without its seed, to compare."""
+        return json.dumps({**self.info["config"], "seed": None}, sort_keys=True)
+
     def trial(self, experiment: str) -> Trial:
         return Trial(
             experiment,
@@ -98,6 +104,11 @@ class Illustrated:
         """By experiment; `evidence` where the deciding words of the sample are known."""
         found = evidence(self.sample, [self.examples[place].evidence for place in self.sampled])
         return ({} if found is None else {"evidence": found}) | self.findings.verdicts()
+
+
+def verdicts_of_report(runs: Sequence[Illustrated]) -> list[dict[str, Verdict]]:
+    """The verdicts of each run of one report: false discovery is controlled over all their statements."""
+    return control([run.verdicts() for run in runs])
 
 
 def read(run: Run) -> Findings:

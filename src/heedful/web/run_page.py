@@ -100,6 +100,7 @@ def compare_page(site: Site, request: Request) -> Response:
         marks=MARKS,
         figure=_scatter(site, (a, b), measure, places, x, y) if len(places) else None,
         text=run_address(a.name, "examples", "PLACE", split=split),
+        playable={side: e.playable and bool(e.tables) for side, e in (("a", a), ("b", b))},
     )
 
 
@@ -139,6 +140,7 @@ def _of_run(site: Site, entry: Entry, key: str, measure: MeasureOf) -> dict[str,
         "group": measure.measure.group,
         "column": measure.measure.column,
         **{name: measure.number(entry, name) for name in ("mean", "low", "high", "sig_frac")},
+        **{sign: measure.number(entry, f"significant.{sign}") for sign in ("positive", "negative")},
         "range": span,
         "counts": bins,
     }

@@ -96,11 +96,12 @@ def find_windows(model: LoadedModel, example: Example) -> list[Window]:
 
 
 def cut_to(model: LoadedModel, example: Example, window: Window) -> Example:
-    """The words of a window as a text of its own."""
+    """The words of a window as a text of its own, with the blank before them (of a word, to some)."""
     if window.of == 1:
         return example
     offsets = example.passage.offsets
-    start, end = int(offsets[window.first][0]), int(offsets[window.last - 1][1])
+    start = int(offsets[window.first - 1][1]) if window.first else 0
+    end = int(offsets[window.last - 1][1])
     return replace(example, passage=model.model.text.split(example.passage.text[start:end]), evidence=None)
 
 

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from heedful.errors import Mistake
 from heedful.experiments import EXPERIMENTS, Trial, find
 from heedful.experiments.caveats import not_made_sentence, warnings_of
+from heedful.experiments.certainty import control
 from heedful.experiments.verdict import Grade, Verdict, grade_of, headline, to_json
 from heedful.web.library import Entry
 from heedful.web.results import File, Results
@@ -44,6 +45,7 @@ class Verdicts:
         found = self.of(entry)
         if not found:
             return {}
+        (found,) = control([found])
         all_of_them = list(found.values())
         return {
             "headline": headline(all_of_them),
@@ -70,8 +72,17 @@ class Verdicts:
                 continue
             known = [_known(one) for one in found]
             if known:
-                grades[name] = grade_of([verdict for verdict in known if verdict is not None])
+                (kept,) = control([{str(i): v for i, v in enumerate(known) if v is not None}])
+                grades[name] = grade_of(list(kept.values()))
         return grades, waiting
+
+    def made(self, entry: Entry) -> dict[str, Verdict]:
+        """By experiment those that are there: nothing is waited for."""
+        found = {
+            name: _known(one) if isinstance(one, Verdict) or one.done() else None
+            for name, one in self._asked(entry).items()
+        }
+        return {name: verdict for name, verdict in found.items() if verdict is not None}
 
     def _asked(self, entry: Entry, only: str | None = None) -> dict[str, Verdict | Future[Verdict | None]]:
         """The verdict, or the promise of it, for each experiment that can give one."""

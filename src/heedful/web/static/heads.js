@@ -87,6 +87,8 @@ function chooseHead(view, layer, head) {
   const restore = view.querySelector("[data-key=restore]");
   if (restore) restore.hidden = !done;
   view.querySelectorAll("[data-layer-name]").forEach((name) => { name.textContent = String(layer); });
+  const { uniform, off } = requestOf(view, {});
+  lastHeads = { layer, head, uniform, off };
 }
 
 const headLink = (view, layer, head) => view.querySelector(`a.head[data-layer="${layer}"][data-head="${head}"]`);
@@ -223,8 +225,6 @@ document.addEventListener("click", (event) => {
   else if (link.dataset.ask) changeHeads(view, { ask: JSON.parse(link.dataset.ask) }, link.dataset.key);
   else return;
   event.preventDefault();
-  const { layer, head } = lookOf(view), { uniform, off } = requestOf(view, {});
-  lastHeads = { layer, head, uniform, off };
 });
 document.addEventListener("change", (event) => {
   const view = event.target.closest?.(".heads-view");
