@@ -196,8 +196,8 @@ def warn(subject: Audited, scores: Mapping[str, Any], answers: Mapping[str, Answ
 def warn_of_controls(standings: Standings) -> list[str]:
     """A control that is called better than random is chance, and shows that others may be."""
     return [
-        f"{method_name(one.method)}, which knows nothing, is called better than random (q = {one.share.q:.2g}): that is "
-        "chance, one audit in forty has it. Do not rest on answers that are no surer; more texts will tell."
+        f"{method_name(one.method)}, which knows nothing, was called better than random (q = {one.share.q:.2g}). This "
+        "is chance, one audit in forty has it: do not rest on answers that are no surer; more texts will tell."
         for one in standings.order
         if one.explained.kind == "control" and one.answer == "better"
     ]
