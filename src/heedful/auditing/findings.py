@@ -36,9 +36,9 @@ class Thresholds:
     @property
     def rule(self) -> str:
         return (
-            f"“Better” and “worse” are said where q ≤ {self.level:g} and the 95% interval does not hold zero: of all such "
-            f"statements of this audit at most {self.level:.0%} are expected to be chance (Benjamini & Hochberg 1995), "
-            "the convention of the field. “No "
+            f"“Better” and “worse” are said where q ≤ {self.level:g} and the 95% interval does not hold zero: of all "
+            f"such statements of this audit at most {self.level:.0%} are expected to be chance (Benjamini & Hochberg "
+            "1995), the convention of the field. “No "
             f"better” where the 95% interval ends below {self.negligible:.0%} of the way from a random order to the "
             "best order found (heedful's own bar: who explains less than that explains next to nothing; where the "
             f"best order is not known, {SMALL:g} standard deviations, Cohen's small effect). Else it cannot be told "
