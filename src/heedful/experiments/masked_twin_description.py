@@ -14,8 +14,9 @@ from heedful.experiments.verdict import Grade, Verdict, Wording, border, ends, g
 from heedful.figures.figure import Figure
 from heedful.figures.names import method_name
 from heedful.measure.columns import Floats, rows_of
+from heedful.measure.paired import paired
 from heedful.measure.rank import kendall
-from heedful.measure.statistics import Interval, paired
+from heedful.measure.statistics import Interval
 
 QUESTION = "Can what masking words says of this model be believed?"
 RANDOM = "random"
@@ -104,7 +105,7 @@ def _strangeness(table: pa.Table) -> Line:
 
 
 def _difference(first: Floats, second: Floats) -> Line:
-    test = paired(first, second, np.random.default_rng(0), resamples=999)
+    test = paired(first, second, resamples=999)
     return plain({"n": test.n, "mean": test.difference, "low": test.low, "high": test.high, "p": test.p})
 
 
