@@ -33,9 +33,12 @@ from heedful.errors import Mistake
 from heedful.experiments import Trial, find, to_table
 from heedful.experiments.adversary_exact import exact_adversary
 from heedful.experiments.caveats import not_made, warnings_of
+from heedful.experiments.frozen import FrozenConfig
+from heedful.experiments.imitation import ImitationConfig
 from heedful.experiments.observe import observer
 from heedful.experiments.pooled import PooledStates
 from heedful.experiments.seed_floor import seed_floor
+from heedful.experiments.seeds import SeedsConfig
 from heedful.experiments.uniform_summary import MARGIN
 from heedful.figures.violin import violin_rows
 from heedful.measure.columns import EDGES
@@ -196,14 +199,14 @@ def test_the_runs_beside_differ_in_what_is_asked_and_in_nothing_else() -> None:
     flat = own.model_copy(update={"model": own.model.model_copy(update={"attention": "uniform"})})
     assert uniform["uniform 5"] == flat
     assert uniform["trained 2"] == own.model_copy(update={"seed": 2})
-    seeds = find("seeds").runs(find("seeds").config(seeds=(5, 7, 7)), own)
+    seeds = find("seeds").runs(SeedsConfig(seeds=(5, 7, 7)), own)
     assert seeds == {"7": own.model_copy(update={"seed": 7})}
     assert len(find("seeds").runs(find("seeds").config(), own)) == 8
-    frozen = find("frozen").runs(find("frozen").config(seeds=()), own)
+    frozen = find("frozen").runs(FrozenConfig(seeds=()), own)
     assert set(frozen) == {"uniform 5", "trained 5", "base 5", "adversary 5"}
     assert {run.model.encoder for run in frozen.values()} == {"average"}
     assert {run.model.attention_name for run in frozen.values()} == {"uniform", "additive", "imposed"}
-    imitation = find("imitation").runs(find("imitation").config(lambdas=(0.0, 0.01)), own)
+    imitation = find("imitation").runs(ImitationConfig(lambdas=(0.0, 0.01)), own)
     driven = imitation["0.01"]
     assert (driven.seed, driven.training.metric, driven.training.epochs) == (6, "loss", 80)
     assert RunConfig.model_validate(driven.training.objective_options["base"]) == own
@@ -365,7 +368,7 @@ def test_few_texts_do_not_tell_whether_attention_is_needed() -> None:
     trial = trial_of("uniform", compared_tables_of(40, lost=0.0)["uniform"])
     verdict = find("uniform").verdict(trial)
     assert verdict is not None
-    assert verdict.grade == "unclear"
+    assert verdict.grade == "undecided"
     assert warnings_of({"uniform": trial.summary}) == []
 
 
