@@ -206,19 +206,17 @@ def check_files(output: Path | None, junit: Path | None, model_card: Path | None
 
 
 def write_audit(audit: Audit, output: Path | None, junit: Path | None, model_card: Path | None) -> None:
-    """audit.json and audit.html in the folder that holds the rows, and the files that were asked for; each whole."""
+    """Into the folder that holds the rows, and to the files that were asked for; each is whole or not there."""
     from heedful.auditing import junit as xml
     from heedful.auditing.record import plain
-    from heedful.store.files import whole_file, write_json
+    from heedful.store.files import whole_file
+    from heedful.store.run import Run
 
-    folder, texts = audit.subject.folder, dict[Path | None, str]()
-    if output is not None or folder is not None:
-        texts[output] = audit.to_html()
+    folder = audit.subject.folder
+    page = audit.to_html() if output is not None or folder is not None else ""
     if folder is not None:
-        write_json(folder / "audit.json", plain(audit.to_json()))
-        texts[folder / "audit.html"] = texts[output]
-    texts |= {junit: xml.junit(audit), model_card: audit.to_markdown()}
-    for path, text in texts.items():
+        Run(folder).write_audit(plain(audit.to_json()), page)
+    for path, text in ((output, page), (junit, xml.junit(audit)), (model_card, audit.to_markdown())):
         if path is not None:
             with whole_file(path) as temporary:
                 temporary.write_text(text, encoding="utf-8")

@@ -54,10 +54,6 @@ class Spread:
     mean: float
     std: float
 
-    def distance(self, published: float) -> float:
-        """(ours - published) in units of our between-seed spread; nan where there is no spread."""
-        return (self.mean - published) / self.std if self.std > 0 else float("nan")
-
 
 @dataclass(frozen=True, slots=True)
 class Significant:

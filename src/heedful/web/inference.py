@@ -20,6 +20,7 @@ from heedful.report.cards import STEPS
 from heedful.web.guard import MOST_WORDS, checked_text
 from heedful.web.library import Entry, Stamp, refuse_link_out, stamp_of
 from heedful.web.question import Lane, TooLong, check, not_counted
+from heedful.web.recent import Recent
 
 if TYPE_CHECKING:
     from heedful.attribution import Explained
@@ -51,22 +52,11 @@ class LoadedModel:
         self.model = load(Run(entry.path))
         editable = "edits_attention" in self.model.network.can
         self._observe = observer(self.model.network) if editable else None  # None: its attention is its own
-        self._answers: OrderedDict[Hashable, Any] = OrderedDict()
-        self._lock = Lock()  # of what is kept; questions are answered side by side, their passes take turns
+        self._answers = Recent(KEPT_ANSWERS)
 
     def remember(self, key: Hashable, answer: Callable[[], T]) -> T:
         """What was answered before, or the answer, kept for the next who asks."""
-        with self._lock:
-            if key in self._answers:
-                self._answers.move_to_end(key)
-                found: T = self._answers[key]
-                return found
-        made = answer()
-        with self._lock:
-            self._answers[key] = made
-            while len(self._answers) > KEPT_ANSWERS:
-                self._answers.popitem(last=False)
-        return made
+        return self._answers.get(key, answer)
 
     def example(self, text: object, query: object = None) -> Example:
         """A text as it was typed."""
