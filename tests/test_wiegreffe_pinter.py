@@ -25,9 +25,10 @@ from distinct import distinct
 from heedful.config import RunConfig, SourceConfig, TrialConfig
 from heedful.engine.carry_out import carry_out
 from heedful.engine.configure import configure
+from heedful.engine.data_sources import DataSource
 from heedful.engine.plan import Plan, ask, plan, plan_for_run
 from heedful.engine.progress import Progress
-from heedful.engine.study import read_study
+from heedful.engine.study import read_study, select
 from heedful.engine.workspace import Workspace
 from heedful.errors import Mistake
 from heedful.experiments import Trial, find, to_table
@@ -418,7 +419,7 @@ def _stored(results: Any, name: str, base: Run, needless: dict[str, Any]) -> dic
     if name == "uniform":
         return needless if results.path == base.results.path else None
     path = results.path / f"{name}.summary.json"
-    return json.loads(path.read_text()) if path.exists() else None  # type: ignore[no-any-return]
+    return json.loads(path.read_text()) if path.exists() else None
 
 
 def test_the_study_has_the_published_numbers_and_its_own_settings() -> None:
@@ -426,6 +427,20 @@ def test_the_study_has_the_published_numbers_and_its_own_settings() -> None:
     assert set(study.experiments) >= set(ALL)
     for name, options in study.options.items():
         find(name).config.parse(options, name)
+    chosen = select(study, datasets=["sst", "agnews"], also_missing=True)
+    few = {one.experiment: one.options for one in chosen.asks_on["agnews"]}
+    assert few["uniform"]["seeds"] == []
+    many = {one.experiment: one.options for one in chosen.asks}
+    assert many["uniform"]["seeds"] == [1, 2]
+    assert few["imitation"] == many["imitation"]  # what is not said of a dataset is the study's
+    sources = {name: DataSource("x", 0, "x") for name in ("sst", "agnews")}
+    made = plan(chosen.configs, chosen.asks, sources=sources, asks_on=chosen.asks_on)
+    pairs = {
+        t.config.dataset: len(t.others)
+        for t in made.of("experiment")
+        if t.ask and t.ask.experiment == "uniform"
+    }
+    assert pairs == {"sst": 5, "agnews": 1}
     f1 = {(row.dataset, row.statistic): row.value for row in study.numbers if row.experiment == "uniform"}
     for dataset, trained, uniform in (  # reproduction-facts: trained / uniform
         ("imdb", 0.902, 0.879), ("sst", 0.831, 0.822), ("agnews", 0.964, 0.960), ("20news", 0.942, 0.934),

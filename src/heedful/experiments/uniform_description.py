@@ -23,7 +23,7 @@ REASON = (
     "F1 on AG News, 20News and SST, and .023 on IMDb."
 )
 NEEDED = 0.05  # of accuracy
-RULE = f"A loss of accuracy below {MARGIN}: attention is not needed; from {NEEDED} on: it is; between: it helps. {REASON}"
+RULE = f"Accuracy lost below {MARGIN}: attention is not needed; from {NEEDED} on: it is; between: it helps. {REASON}"
 WORDINGS: dict[Grade, Wording] = {
     "for": Wording("Yes", "is needed for the task"),
     "mixed": Wording("It helps", "helps with the task"),
