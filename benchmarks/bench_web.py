@@ -1,9 +1,8 @@
 """`heedful serve`, a real server on loopback: under load, and as a playground.
 
 Load: 500 runs of 4,000 instances, 50 clients at once, on the overview and on instance pages, each for the first time
-and again. Playground: a small
-model of the built-in corpus and one person, who types sentences, moves attention and asks for the adversary. Prints
-medians and 99th percentiles; fails on any error.
+and again. Playground: a small model of the built-in corpus and one person, who types sentences, moves attention and
+asks for the adversary. Prints medians and 99th percentiles; fails on any error.
 """
 
 from __future__ import annotations
