@@ -44,6 +44,31 @@ def words_of(forms: Sequence[str]) -> Words:
     return Words(" ".join(forms), tuple(forms), offsets)
 
 
+def table_of_deception(n: int = 60, seed: int = 0, left: float = 0.02) -> pa.Table:
+    """Copies whose attention leaves this share of its mass on hidden words, and leave-one-out that still sees them."""
+    rng = np.random.default_rng(seed)
+    sizes, own = rng.integers(6, 20, n), rng.uniform(0.6, 0.9, n)
+    base = {
+        "example": np.arange(n),
+        "predicted": rng.integers(0, 2, n),
+        "max_attention": rng.random(n),
+        "n_words": sizes,
+        "deceived_mass": own * left,
+        "control_correct": (rng.random(n) < 0.5) * 1.0,
+        "chance": 1 / sizes,
+    }
+    tables = []
+    for model, mass in {"lambda 0": own, "lambda 0.1": own * left * 3, "lambda 1": own * left}.items():
+        for method in ("attention", "omission"):
+            seen = mass if method == "attention" else rng.uniform(0.6, 0.9, n)
+            here = {name: [value] * n for name, value in (("model", model), ("method", method))}
+            found = {"question": [f"{model}: {method}"] * n, "share": seen, "auc": np.clip(seen * 1.1, 0, 1)}
+            ranks = {"hit": (seen > 0.5) * 1.0, "precision": (seen > 0.5) * 1.0}
+            masses = {"attention_mass": mass, "max_attention_mass": mass, "correct": np.ones(n)}
+            tables.append(pa.table(base | found | here | ranks | masses))
+    return pa.concat_tables(tables)
+
+
 def table_of_heads(n: int = 60, seed: int = 0) -> pa.Table:
     """Of `n` texts, two layers of three heads: those of layer 0 hardly matter."""
     rng = np.random.default_rng(seed)
@@ -148,6 +173,93 @@ def erased_tables_of(n: int = 60, seed: int = 0) -> dict[str, pa.Table]:
     return {"erasure": table, "flips": table, "importance_sets": pa.concat_tables(rankings)}
 
 
+def evidence_tables_of(
+    n: int = 60, seed: int = 0, found: float = 0.7, effect: float = 0.5
+) -> dict[str, pa.Table]:
+    """The experiments with known evidence: attention finds this share of it, leave-one-out all, the rest by chance."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(6, 20, n)
+    base = {
+        "example": np.arange(n),
+        "predicted": rng.integers(0, 2, n),
+        "max_attention": rng.random(n),
+        "n_words": sizes,
+        "effect": np.clip(rng.normal(effect, 0.05, n), 0, 1),
+        "effect_random": np.clip(rng.normal(0.05, 0.02, n), 0, 1),
+        "correct": (rng.random(n) < 0.95) * 1.0,
+        "ranked_words": sizes,
+        "evidence_words": np.full(n, 2),
+        "chance": 2 / sizes,
+    }
+    rows = []
+    for method, share in {"attention": found, "omission": 1.0, "random": None, "uniform": None}.items():
+        precision = rng.binomial(2, 2 / sizes if share is None else share, n) / 2
+        rows.append(
+            pa.table(
+                base
+                | {"method": [method] * n, "precision": precision, "hit": (precision > 0) * 1.0}
+                | dict.fromkeys(("best_f1", "iou_f1", "auprc", "auc"), precision)
+                | {"rank": 1.5 + (1 - precision) * sizes / 2}
+            )
+        )
+    table = pa.concat_tables(rows)
+    return {
+        "planted": table,
+        **dict.fromkeys(
+            ("pointing", "rationales"), table.drop_columns(["effect", "effect_random", "correct"])
+        ),
+    }
+
+
+def table_of_retrain(n: int = 60, seed: int = 0, lost: float = 0.05) -> pa.Table:
+    """Of `n` texts, half and most of the words removed: without attended words this much accuracy is lost."""
+    rng = np.random.default_rng(seed)
+    base = {
+        "example": np.arange(n),
+        "predicted": rng.integers(0, 2, n),
+        "max_attention": rng.random(n),
+        "n_words": rng.integers(4, 20, n),
+    }
+    right = np.arange(n) < 0.8 * n  # the same texts by any method, but for those that are lost
+    tables = []
+    for method, less in {"none": 0.0, "attention": lost, "omission": 2 * lost, "random": 0.0}.items():
+        for fraction in (0.0,) if method == "none" else (0.5, 0.9):
+            correct = right & (np.arange(n) >= less * n)
+            tables.append(
+                pa.table(
+                    base
+                    | {"removal": [f"{method} {fraction:g}"] * n, "method": [method] * n}
+                    | {
+                        "fraction": np.full(n, fraction),
+                        "correct": correct * 1.0,
+                        "probability": rng.random(n),
+                    }
+                )
+            )
+    return pa.concat_tables(tables)
+
+
+def table_of_masked_twin(n: int = 60, seed: int = 0, strange: float = 0.05) -> pa.Table:
+    """Of `n` texts: with random words hidden the model predicts so much fewer of them rightly than its twin."""
+    rng = np.random.default_rng(seed)
+    base = {
+        "example": np.arange(n),
+        "predicted": rng.integers(0, 2, n),
+        "max_attention": rng.random(n),
+        "n_words": rng.integers(4, 20, n),
+    }
+    tables = []
+    for method, drop in {"attention": 0.3, "omission": 0.5, "random": 0.1}.items():
+        for fraction in (0.2, 0.8):
+            names = {"masking": [f"{method} {fraction:g}"] * n, "method": [method] * n}
+            lost = ("drop", "twin_drop", "sufficiency", "twin_sufficiency")
+            drops = {who: np.clip(rng.normal(drop, 0.05, n), -1, 1) for who in lost}
+            right = {"correct": np.arange(n) < (0.8 - strange) * n, "twin_correct": np.arange(n) < 0.8 * n}
+            floats = {name: values * 1.0 for name, values in right.items()}
+            tables.append(pa.table(base | names | {"fraction": np.full(n, fraction)} | drops | floats))
+    return pa.concat_tables(tables)
+
+
 def explained_of(place: int, example: Example, labels: Sequence[str], seed: int = 0) -> Explained:
     rng, n = np.random.default_rng([seed, place]), len(example.passage)
 
@@ -167,6 +279,52 @@ def explained_of(place: int, example: Example, labels: Sequence[str], seed: int 
     truth = None if example.label is None else labels[example.label]
     attributions = tuple(map(attribution, METHODS))
     return Explained(example.id, example.passage, tuple(labels), probabilities, attributions, truth=truth)
+
+
+def compared_tables_of(n: int = 60, seed: int = 0, lost: float = 0.2) -> dict[str, pa.Table]:
+    """The experiments of Wiegreffe & Pinter 2019, of `n` texts: uniform attention loses about `lost` of accuracy."""
+    rng = np.random.default_rng(seed)
+    base = {
+        "example": np.arange(n),
+        "predicted": rng.integers(0, 2, n),
+        "max_attention": rng.random(n),
+        "n_words": rng.integers(4, 20, n),
+    }
+    truth = base["predicted"].astype(float)
+
+    def wrong(share: float) -> np.ndarray:
+        """Labels of which that share is wrong."""
+        return np.where(rng.random(n) < share, 1 - truth, truth)
+
+    uniform = []
+    for one in "01":
+        trained, flat = wrong(0.1), wrong(0.1 + lost)
+        right, right_uniform = (trained == truth) * 1.0, (flat == truth) * 1.0
+        uniform.append(
+            {"seed": [one] * n, "truth": truth, "trained": trained, "uniform": flat, "right": right}
+            | {"right_uniform": right_uniform, "loss": right - right_uniform, "tvd": rng.random(n) / 4}
+        )
+    seeds = [
+        {"seed": [one] * n, "jsd": rng.random(n) / 5, "tau": rng.random(n), "tvd": rng.random(n) / 9}
+        | {"same": (rng.random(n) < 0.9) * 1.0}
+        for one in "123"
+    ]
+    frozen = []
+    for guide, share in {"uniform": 0.3, "trained": 0.2, "base": 0.15, "adversary": 0.4}.items():
+        for one in "01":
+            said = wrong(share)
+            frozen.append(
+                {"guide": [guide] * n, "seed": [one] * n, "truth": truth, "token_wise": said}
+                | {"right": (said == truth) * 1.0, "right_base": np.ones(n), "tvd": rng.random(n) / 3}
+            )
+    adversary = 0.6 + 0.05 * rng.random(n)
+    imitation = [
+        {"lambda": [f"{lam:g}"] * n, "tvd": 0.02 + lam * rng.random(n), "jsd": far + 0.1 * rng.random(n)}
+        | {"kl": 5 * far + rng.random(n), "adversary": adversary, "optimum": adversary}
+        for lam, far in ((0.0, 0.05), (0.01, 0.2), (0.1, 0.5))
+    ]
+    made = {"uniform": uniform, "seeds": seeds, "frozen": frozen, "imitation": imitation}
+    return {name: pa.concat_tables(pa.table(base | part) for part in parts) for name, parts in made.items()}
 
 
 def trial_of(experiment: str, table: pa.Table, labels: Sequence[str] = ("negative", "positive")) -> Trial:

@@ -22,7 +22,8 @@ from heedful.experiments.observe import EditedAttention, Observed, View, observe
 from heedful.experiments.pooled import PooledStates
 from heedful.experiments.rankings import attention_gradient, falling
 from heedful.experiments.smallest_set import exact_smallest, smallest_sets
-from heedful.measure.statistics import effect_size, mcnemar, proportion
+from heedful.measure.paired import mcnemar, rank_biserial
+from heedful.measure.statistics import proportion
 from heedful.models.classifier import AttentiveClassifier
 from heedful.models.link import SIGMOIDS
 from heedful.records import Batch
@@ -376,10 +377,10 @@ def test_proportions_and_paired_counts() -> None:
     assert mcnemar(3, 3) == 1.0
     assert np.isnan(mcnemar(0, 0))
     first, second = np.array([3.0, 1.0, 5.0, 2.0]), np.array([1.0, 2.0, 5.0, 9.0])
-    assert effect_size(first, second) == pytest.approx(
+    assert rank_biserial(first - second) == pytest.approx(
         (2 - 1 - 3) / 6
     )  # |2|, |1|, |7| rank 2, 1, 3; 0 is left out
-    assert np.isnan(effect_size(first, first))
+    assert np.isnan(rank_biserial(first - first))
 
 
 @pytest.mark.parametrize("view", [View(), View(layer=0, heads=(1,)), View(layer=1, heads=(0, 2), row="mean")])

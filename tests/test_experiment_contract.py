@@ -26,9 +26,30 @@ FAST: dict[str, list[dict[str, Any]]] = {
     "adversarial": [{}, {"method": "adam", "steps": 30}, {"compare": True, "refine": True, "steps": 30}],
     "erasure": [{}, {"drawn": "not_first"}],
     "flips": [{}],
+    "uniform": [{}],
+    "seeds": [{}],
+    "frozen": [{}],
+    "imitation": [{}],
     "importance_sets": [{}, {"rankings": ["attention", "omission", "random"], "draws": 2}],
+    "deception": [{"methods": ["attention", "gradient_x_input", "omission"]}],
+    "masked_twin": [{"methods": ["attention", "omission"], "fractions": [0.2, 0.8]}],
+    "planted": [{"methods": ["attention", "gradient_x_input", "omission"]}],
+    "pointing": [{"methods": ["attention", "omission"], "sentences": 4}],
+    "retrain": [
+        {"fractions": [0.5, 0.9]},
+        {"methods": ["omission"], "fractions": [0.5, 0.7], "recursive": True},
+    ],
+    "rationales": [{}, {"methods": ["omission"], "absolute": True}],
+    "faithfulness": [{"exact": 5, "draws": 3}, {"exact": 0, "operators": ["delete"], "points": 6, "beam": 3}],
 }
-CASES = [(name, options, task) for name in EXPERIMENTS for options in FAST[name] for task in zoo.TASK_NAMES]
+WITHOUT_QUERY: tuple[zoo.TaskName, ...] = ("binary", "several")
+TASKS: dict[str, tuple[zoo.TaskName, ...]] = {"pointing": WITHOUT_QUERY}  # refused with a query
+CASES = [
+    (name, options, task)
+    for name in EXPERIMENTS
+    for options in FAST[name]
+    for task in TASKS.get(name, zoo.TASK_NAMES)
+]
 each_case = pytest.mark.parametrize(("name", "options", "task"), CASES)
 
 
@@ -43,7 +64,13 @@ def rows_of(
     ]
     config = experiment.config.parse(options, name)
     return experiment, to_table(
-        experiment.run(zoo.network(task=task), batches, config, np.random.default_rng(seed))
+        experiment.run(
+            zoo.network(task=task),
+            batches,
+            config,
+            np.random.default_rng(seed),
+            **zoo.beside(experiment, config, whole, task),
+        )
     )
 
 
@@ -92,7 +119,10 @@ def test_nothing_is_left_behind(name: str) -> None:
     before = {key: value.clone() for key, value in model.state_dict().items()}
     ids, state, threads = batch.passage.ids.clone(), torch.get_rng_state(), torch.get_num_threads()
     experiment = find(name)
-    list(experiment.run(model, [(np.arange(6), batch)], experiment.config(), np.random.default_rng(0)))
+    given = zoo.beside(experiment, experiment.config(), batch)
+    list(
+        experiment.run(model, [(np.arange(6), batch)], experiment.config(), np.random.default_rng(0), **given)
+    )
     assert all(torch.equal(before[key], value) for key, value in model.state_dict().items())
     assert all(p.requires_grad and p.grad is None for p in model.parameters())
     assert torch.equal(ids, batch.passage.ids)
@@ -105,7 +135,13 @@ def test_a_float32_model_gives_nearly_the_same_rows(name: str) -> None:
     experiment, batch = find(name), distinct(zoo.batch([9, 14]))
     tables = [
         to_table(
-            experiment.run(model, [(np.arange(2), batch)], experiment.config(), np.random.default_rng(0))
+            experiment.run(
+                model,
+                [(np.arange(2), batch)],
+                experiment.config(),
+                np.random.default_rng(0),
+                **zoo.beside(experiment, experiment.config(), batch, dtype=model.dtype),
+            )
         )
         for model in (zoo.network(), zoo.network().float())
     ]
@@ -117,6 +153,17 @@ def test_a_float32_model_gives_nearly_the_same_rows(name: str) -> None:
         "erasure": "delta_js",
         "flips": "delta_js",
         "importance_sets": "smallest_high",
+        "deception": "share",
+        "masked_twin": "drop",
+        "planted": "effect",
+        "pointing": "auc",
+        "retrain": "probability",
+        "rationales": "precision",
+        "uniform": "tvd",
+        "seeds": "jsd",
+        "frozen": "tvd",
+        "imitation": "jsd",
+        "faithfulness": "comprehensiveness_best",
     }[name]
     one, other = (table[value].fill_null(-1.0).to_numpy() for table in tables)  # undefined in both or in none
     assert one == pytest.approx(other, abs=1e-3)
@@ -125,7 +172,8 @@ def test_a_float32_model_gives_nearly_the_same_rows(name: str) -> None:
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_a_model_that_cannot_is_refused_by_name(name: str) -> None:
     experiment = find(name)
-    with pytest.raises(Mistake, match=rf"{name} needs a model .*attention.*; bert can: embed\."):
+    lacks = "attention" if "attends" in experiment.needs else "how probable"
+    with pytest.raises(Mistake, match=rf"{name} needs a model .*{lacks}.*; bert can: embed\."):
         experiment.check(frozenset({"embed"}), "bert")
     experiment.check(zoo.network().can)
 

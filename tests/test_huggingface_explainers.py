@@ -98,7 +98,8 @@ def test_captum_on_pairs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("family", "baselines"), [("Bert", "zero"), ("Roberta", "mask"), ("DebertaV2", "unk"), ("Llama", "pad")]
+    ("family", "baselines"),
+    [("Bert", "zero"), ("Roberta", "mask"), ("DebertaV2", "unk"), ("Albert", "pad"), ("Llama", "unk")],
 )
 def test_completeness(family: str, baselines: Any) -> None:
     """From zero a decoder with RMS norms needs many more steps: x / |x| has no limit there. `gap` tells."""
@@ -142,8 +143,9 @@ def test_one_word_at_a_time(family: str) -> None:
 
 def test_a_model_without_a_mask_says_what_to_give() -> None:
     made = zoo.model("GPT2")
-    with pytest.raises(Mistake, match="no such token"):
-        integrated_gradients(zoo.network(made), zoo.batch(made), TARGET, baselines="mask")
+    for baselines in ("mask", "pad"):
+        with pytest.raises(Mistake, match="no such token"):
+            integrated_gradients(zoo.network(made), zoo.batch(made), TARGET, baselines=baselines)
     with pytest.raises(Mistake, match="give token=ID"):
         mask(made.network, zoo.batch(made), TARGET)
 

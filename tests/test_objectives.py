@@ -62,8 +62,8 @@ class Imitation:
         def loss(output: AttentiveOutput, batch: Batch) -> Tensor:
             with torch.no_grad():
                 theirs = base(batch)
-            said = F.mse_loss(output.probabilities, theirs.probabilities, reduction="sum")
-            looked = (output.alpha * theirs.alpha).sum()
+            said: Tensor = F.mse_loss(output.probabilities, theirs.probabilities, reduction="sum")
+            looked: Tensor = (output.alpha * theirs.alpha).sum()
             return said + options.away * looked
 
         return loss
@@ -82,7 +82,7 @@ class OnEvidence(CrossEntropy):
 
 @pytest.fixture(autouse=True)
 def objectives(monkeypatch: pytest.MonkeyPatch) -> None:
-    places: dict[str, Any] = {"imitation": Imitation(), "on_evidence": OnEvidence()}
+    places: dict[str, Any] = {"imitates": Imitation(), "on_evidence": OnEvidence()}
     monkeypatch.setattr(OBJECTIVES, "places", {**OBJECTIVES.places, **places})
 
 
@@ -107,7 +107,7 @@ def small(file: str, **training: Any) -> RunConfig:
 
 def imitating(file: str, base: RunConfig | str, **options: Any) -> RunConfig:
     plain = base.model_dump(mode="json") if isinstance(base, RunConfig) else base
-    return small(file, objective="imitation", objective_options={"base": plain, **options})
+    return small(file, objective="imitates", objective_options={"base": plain, **options})
 
 
 def test_the_default_is_not_written() -> None:
@@ -156,7 +156,7 @@ def test_a_run_imitates_another_which_stays_as_it_is(trained: tuple[Plan, Worksp
     assert carry_out(plan([base.config]), alone, QUIET, "here", cores=1).complete
     assert base.check()["model.safetensors"] == alone.run(base.name).check()["model.safetensors"]
     assert imitation.check()["model.safetensors"] != base.check()["model.safetensors"]
-    assert imitation.config.training.objective == "imitation"
+    assert imitation.config.training.objective == "imitates"
     assert heedful.load(imitation).labels == heedful.load(base).labels
     again = carry_out(made, place, QUIET, "here", cores=1)
     assert not again.done
@@ -246,6 +246,6 @@ def test_an_objective_reads_targets_of_words(tmp_path: Path) -> None:
 
 def test_the_printed_command_has_the_objective(tmp_path: Path) -> None:
     words = train_words(imitating("reviews.csv", "runs/base", away=0.25))
-    assert "objective=imitation" in words
+    assert "objective=imitates" in words
     (options,) = (word.partition("=")[2] for word in words if word.startswith("objective_options="))
     assert json.loads(options) == {"base": "runs/base", "away": 0.25}

@@ -163,6 +163,23 @@ def test_the_large_sets_of_zhang(
         read(name, tmp_path)
 
 
+def test_imdb_with_ratings(tmp_path: Path) -> None:
+    for split, rating in (("train", "10"), ("dev", "1"), ("test", "7")):
+        line = f"ur1\t\ttt2\t\t{rating}\t\ta good one . <sssss> really , see it . <sssss>\n"
+        write(tmp_path / f"imdb10/imdb.{split}.txt.ss", line)
+    rows = read("imdb10", tmp_path)
+    assert [(r.id, r.text, r.label, r.split) for r in rows] == [
+        (f"imdb.{split}.txt.ss:1", "a good one . really , see it .", rating, split)
+        for split, rating in (("train", "10"), ("dev", "1"), ("test", "7"))
+    ]
+    write(tmp_path / "imdb10/imdb.dev.txt.ss", "ur1\t\ttt2\t\t11\t\tgood\n")
+    with pytest.raises(Mistake, match="line 1: rating '11' is not one of 1 to 10"):
+        read("imdb10", tmp_path)
+    write(tmp_path / "imdb10/imdb.dev.txt.ss", "ur1\ttt2\t1\tgood\n")
+    with pytest.raises(Mistake, match="line 1: 1 fields parted by two tabs, not 4"):
+        read("imdb10", tmp_path)
+
+
 def write_mimic(folder: Path, packed: bool = False) -> None:
     """Tables of MIMIC-III's schema, with invented content."""
     diagnoses = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -18,9 +20,11 @@ from heedful.models.training import (
     TrainingState,
     finished,
     fit,
+    learning_rate,
     make_optimiser,
     parts,
     predict,
+    take_step,
 )
 from heedful.records import Batch, Tokens
 from zoo import network
@@ -212,9 +216,96 @@ def test_the_uniform_model_has_nothing_to_learn_in_its_attention() -> None:
 
 
 def test_a_model_is_described_in_words() -> None:
-    from heedful.engine.train import describe_model
+    from heedful.engine.begin import describe_model
 
     assert describe_model(ModelConfig()) == "a bidirectional LSTM with additive attention"
     assert describe_model(ModelConfig(encoder="cnn", attention="dot")).startswith(
         "a convolutional network with dot"
     )
+
+
+DROPOUT = {"dropout_words": 0.3, "dropout_sentences": 0.2, "dropout_output": 0.4}
+
+
+@pytest.mark.parametrize("hierarchical", [False, True])
+def test_dropout_acts_in_training_only(hierarchical: bool) -> None:
+    sizes = {"embedding_dim": 8, "hidden_dim": 8, "hierarchical": hierarchical}
+    plain, dropped = (build(ModelConfig(**sizes, **more), 40, 2) for more in ({}, DROPOUT))  # type: ignore[arg-type]
+    train = encoded(12)
+    batch = train.batch(np.arange(12))
+    if hierarchical:
+        sentence = torch.arange(batch.passage.ids.shape[1]).expand_as(batch.passage.ids) // 3
+        batch = replace(batch, passage=replace(batch.passage, sentence_index=sentence))
+    assert plain.state_dict().keys() == dropped.state_dict().keys()
+    assert torch.equal(plain.eval()(batch).logits, dropped.eval()(batch).logits)
+    dropped.train()
+    logits = torch.stack([dropped(batch).logits for _ in range(20)])
+    assert (logits.std(0) > 0).all()
+
+
+@pytest.mark.parametrize("stop", [1, 3])
+def test_dropout_and_halved_rates_go_on_to_the_same_bits(stop: int) -> None:
+    train, dev = encoded(100), encoded(40, 1)
+    config = CONFIG.model_copy(update={"learning_rate": 1e-3, "halve_rate": True, "clip": 0.5})
+
+    def fresh(seed: int) -> AttentiveClassifier:
+        return build(ModelConfig(embedding_dim=8, hidden_dim=8, **DROPOUT), 40, 2, False, seed)  # type: ignore[arg-type]
+
+    whole, first, second, before = fresh(0), fresh(0), fresh(5), torch.get_rng_state()
+    states = list(fit(whole, train, dev, config, seed=0))
+    assert torch.equal(before, torch.get_rng_state())
+    state = next(s for s in fit(first, train, dev, config, seed=0) if len(s.history) == stop)
+    *_, resumed = fit(second, train, dev, config, seed=0, state=state)
+    assert [e.loss for e in resumed.history] == [e.loss for e in states[-1].history]
+    for name, tensor in whole.state_dict().items():
+        assert torch.equal(tensor, second.state_dict()[name])
+
+
+def test_the_rate_is_halved_after_every_epoch_that_was_not_the_best() -> None:
+    history = [
+        Epoch(i + 1, 1.0, {}, 0.5, best, 0.0) for i, best in enumerate((True, False, False, True, False))
+    ]
+    state = TrainingState(history)
+    config = TrainingConfig(learning_rate=0.8, halve_rate=True)
+    assert learning_rate(state, config) == pytest.approx(0.1)
+    assert learning_rate(state, TrainingConfig(learning_rate=0.8)) == 0.8
+
+
+def test_a_step_is_clipped_to_the_norm_of_its_mean_gradient() -> None:
+    model, config = small(), TrainingConfig(clip=0.25)
+    optimiser = torch.optim.SGD(model.parameters(), lr=1.0)
+    before = [p.detach().clone() for p in model.parameters()]
+    for p in model.parameters():
+        p.grad = torch.full_like(p, 3.0)
+    take_step(optimiser, config, rate=1.0, step=0, steps=1, examples=8)
+    moved = torch.cat([(p - old).flatten() for p, old in zip(model.parameters(), before, strict=True)])
+    assert float(moved.detach().norm()) == pytest.approx(8 * 0.25, rel=1e-4)
+
+
+def test_the_mean_of_the_batch_is_a_smaller_gradient_and_weight_decay_may_be_on_attention() -> None:
+    """One SGD-like look: the gradient of the mean is that of the sum over the number of texts."""
+    train = encoded(8)
+    norms = {}
+    for reduction in ("sum", "mean"):
+        model, seen = small(), list[float]()
+        config = TrainingConfig(epochs=1, batch_size=8, reduction=reduction, weight_decay=0.0)
+
+        def note(*_: object, model: AttentiveClassifier = model, seen: list[float] = seen) -> None:
+            seen.append(
+                float(torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]).norm())
+            )
+
+        list(fit(model, train, encoded(8, 1), config, 0, on_step=note))
+        norms[reduction] = seen[0]
+    assert norms["sum"] == pytest.approx(8 * norms["mean"], rel=1e-5)
+    free, held = (make_optimiser(small(), TrainingConfig(attention_decay=on)) for on in (False, True))
+    assert [group["weight_decay"] for group in free.param_groups] == [1e-5, 0.0]
+    assert [group["weight_decay"] for group in held.param_groups] == [1e-5]
+
+
+def test_an_epoch_before_the_first_to_be_kept_is_not() -> None:
+    train, dev, model = encoded(100), encoded(40, 1), small()
+    config = CONFIG.model_copy(update={"learning_rate": 1e-3, "keep_from": 3, "weight_decay": 0.0})
+    states = list(fit(model, train, dev, config, seed=0))
+    assert [epoch.best for epoch in states[-1].history[:3]] == [False, False, True]
+    assert torch.equal(states[2].best["decoder.theta.weight"], states[2].weights["decoder.theta.weight"])

@@ -106,7 +106,9 @@ def test_a_search_that_proves_nothing_never_speaks_for_the_attention() -> None:
 def test_evidence_has_the_wilson_interval_and_names_the_other_methods() -> None:
     found = evidence_verdict([True] * 45 + [False] * 5, 0.1, {"omission": 0.96})
     ends = binomtest(45, 50).proportion_ci(method="wilson")
-    assert found.grade == "for"
+    assert found.grade == "undecided"  # the interval holds the bar of 80%
+    assert found.could_be == ("mixed", "for")
+    assert evidence_verdict([True] * 98 + [False] * 2, 0.1, {}).grade == "for"
     assert f"90% (95% CI {ends.low:.0%} to {ends.high:.0%})" in found.sentence
     assert "leave-one-out 96%" in found.sentence
     assert evidence_verdict([False] * 20, 0.1, {}).grade == "against"

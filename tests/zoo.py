@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
 
-from heedful.config import AttentionName, EncoderName, ModelConfig
+from heedful.config import AttentionName, EncoderName, ModelConfig, RunConfig
 from heedful.data.vocabulary import END, PAD, START
+from heedful.experiments.experiment import Experiment, no_runs
 from heedful.models import ATTENTIONS, ENCODERS, build
 from heedful.models.classifier import AttentiveClassifier
 from heedful.models.link import LOG_ODDS, SOFTMAX, Of
@@ -39,6 +41,32 @@ def network(
     return build(config, N_WORDS, N_LABELS[task], has_query, seed).double().eval()
 
 
+class OtherRun:
+    """Stands for a finished run beside the one that is asked: another network on the same texts."""
+
+    def __init__(self, whole: Batch, model: AttentiveClassifier, config: RunConfig) -> None:
+        self.name, self.config, self.network, self.whole = "other", config, model, whole
+        self.performance = {"accuracy": 0.5}
+
+    def batch(self, places: Any) -> Batch:
+        return self.whole.rows(torch.as_tensor([int(place) for place in places]))
+
+
+def beside(
+    experiment: Experiment,
+    config: Any,
+    whole: Batch,
+    task: TaskName = "binary",
+    dtype: torch.dtype = torch.double,
+) -> dict[str, Any]:
+    """What `experiment.run` is given beside the texts: the runs that it compares with, as networks with other seeds."""
+    if experiment.runs is no_runs:
+        return {}
+    named = experiment.runs(config, RunConfig(dataset="zoo"))
+    made = {name: network(task=task, seed=i).to(dtype) for i, name in enumerate(named, start=1)}
+    return {"others": {name: OtherRun(whole, made[name], named[name]) for name in named}}
+
+
 def tokens(lengths: list[int], seed: int = 0) -> Tokens:
     """Texts of so many words, each between its markers, padded to the longest."""
     generator = torch.Generator().manual_seed(seed)
@@ -52,6 +80,16 @@ def tokens(lengths: list[int], seed: int = 0) -> Tokens:
 
 
 def batch(lengths: list[int], task: TaskName = "binary", seed: int = 0) -> Batch:
+    """Every third word is evidence, from the second or third on: short texts have none. Sentences have four."""
+    made = _batch(lengths, task, seed)
+    place = torch.arange(made.passage.ids.shape[1])
+    first = 2 + torch.tensor(lengths).unsqueeze(1) % 2
+    evidence = made.passage.mask & (place >= first) & ((place - first) % 3 == 0)
+    begins = made.passage.mask & ((place - 1) % 4 == 0)
+    return replace(made, targets={"evidence": evidence, "sentence_begins": begins})
+
+
+def _batch(lengths: list[int], task: TaskName, seed: int) -> Batch:
     generator = torch.Generator().manual_seed(seed + 1)
     labels = torch.randint(0, N_LABELS[task], (len(lengths),), generator=generator)
     if task not in ("qa", "nli"):
@@ -71,6 +109,10 @@ def row(whole: Batch, i: int) -> Batch:
         None if whole.query is None else _row(whole.query, i),
         None if whole.candidates is None else whole.candidates[i : i + 1],
         None if whole.labels is None else whole.labels[i : i + 1],
+        {
+            name: values[i : i + 1, : int(whole.passage.present[i].sum())]
+            for name, values in whole.targets.items()
+        },
     )
 
 
@@ -85,6 +127,7 @@ def rows(whole: Batch, which: list[int] | Tensor) -> Batch:
         None if whole.query is None else some(whole.query),
         None if whole.candidates is None else whole.candidates[which],
         None if whole.labels is None else whole.labels[which],
+        {name: values[which] for name, values in whole.targets.items()},
     )
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         train,
         wrap,
     )
+    from heedful.api.audit import audit
     from heedful.errors import Mistake
     from heedful.explanation import Explanation
 
@@ -34,6 +35,7 @@ _PUBLIC = {
     "Explanation": "heedful.explanation",
     "Mistake": "heedful.errors",
     "adversary": "heedful.api",
+    "audit": "heedful.api.audit",
     "explain": "heedful.api",
     "list_corpora": "heedful.api",
     "list_experiments": "heedful.api",
@@ -48,6 +50,7 @@ __all__ = [
     "Explanation",
     "Mistake",
     "adversary",
+    "audit",
     "explain",
     "list_corpora",
     "list_experiments",

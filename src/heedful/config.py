@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from heedful.errors import Mistake
 from heedful.records import Split, TaskType, TokenizerName
-from heedful.registry import ATTENTIONS, ENCODERS, OBJECTIVES
+from heedful.registry import ATTENTIONS, CORPUS_EDITS, ENCODERS, OBJECTIVES
 
 EncoderName = Annotated[str, AfterValidator(ENCODERS.check)]
 AttentionName = Annotated[str, AfterValidator(ATTENTIONS.check)]
 ObjectiveName = Annotated[str, AfterValidator(OBJECTIVES.check)]
+EditName = Annotated[str, AfterValidator(CORPUS_EDITS.check)]
 CROSS_ENTROPY = "cross_entropy"  # what a model is trained to do where nothing else is said
 
 
@@ -36,6 +37,13 @@ class Config(BaseModel):
             raise Mistake(f"{where}: {key}: {first['msg']} (given: {first['input']!r}).") from None
 
 
+class EditConfig(Config):
+    """What is done to the texts of a corpus before a model reads them: an edit by name, and its own settings."""
+
+    name: EditName
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
 class DataOptions(Config):
     """How a corpus is to be read. `None` means: as the corpus says, or as the file's own column names tell."""
 
@@ -56,6 +64,18 @@ class DataOptions(Config):
     dev_fraction: float = Field(default=0.15, ge=0, lt=1)  # of one's own training rows, without a dev split
     test_fraction: float = Field(default=0.2, ge=0, lt=1)  # of one's own rows, without a test split
     skip_bad: bool = False  # leave broken rows out and list them, instead of stopping at the first
+    # As the code of Jain & Wallace has it on some corpora: a text of fewer words is left out, and so are texts that are
+    # too long, but only after the vocabulary was made of all.
+    min_words: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)
+    vocabulary: Literal["kept", "all"] = Field(default="kept", exclude_if=lambda value: value == "kept")
+    # So many rows of a split, drawn by label with `subset_seed`, before dev and test are drawn from training rows.
+    train_rows: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)
+    dev_rows: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)
+    test_rows: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)
+    subset_seed: int = Field(default=0, ge=0, exclude_if=lambda value: value == 0)
+    # Words that are evidence wherever they stand, in place of what the corpus marks.
+    evidence_words: tuple[str, ...] | None = Field(default=None, exclude_if=lambda value: value is None)
+    edit: EditConfig | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class ModelConfig(Config):
@@ -74,6 +94,35 @@ class ModelConfig(Config):
         default=None, ge=1, exclude_if=lambda value: value is None
     )
     hierarchical: bool = Field(default=False, exclude_if=lambda value: not value)  # words, sentences, text
+    # Share of the numbers that is left out while training (Serrano & Smith 2019): of the embeddings, of the vectors of
+    # the sentences before they are encoded, of the vector that the output is read from.
+    dropout_words: float = Field(default=0.0, ge=0, lt=1, exclude_if=lambda value: value == 0)
+    dropout_sentences: float = Field(default=0.0, ge=0, lt=1, exclude_if=lambda value: value == 0)
+    dropout_output: float = Field(default=0.0, ge=0, lt=1, exclude_if=lambda value: value == 0)
+    # How a CNN makes one vector of a query's states, and whether passage and query have embeddings of their own: in the
+    # code of Jain & Wallace the largest of each feature, and yes.
+    query_pooling: Literal["mean", "max"] = Field(default="mean", exclude_if=lambda value: value == "mean")
+    separate_embeddings: bool = Field(default=False, exclude_if=lambda value: not value)
+    # The model whose attention this one has, in place of its own (models/imposed.py). Its `attention` is then uniform.
+    imposed: ModelConfig | None = Field(default=None, exclude_if=lambda value: value is None)
+
+    @model_validator(mode="after")
+    def _one_attention(self) -> Self:
+        if self.imposed is not None and (self.attention != "uniform" or self.hierarchical):
+            raise ValueError(
+                "a model with imposed attention has none of its own: attention must be 'uniform'"
+            )
+        return self
+
+    @property
+    def attention_name(self) -> str:
+        """What kind of attention it has, for names and pages."""
+        return self.attention if self.imposed is None else "imposed"
+
+    def with_vectors(self, dim: int) -> ModelConfig:
+        """With the size of the word vectors that it was given, which its imposed model was given, too."""
+        imposed = None if self.imposed is None else self.imposed.with_vectors(dim)
+        return self.model_copy(update={"embedding_dim": dim, "imposed": imposed})
 
 
 class TrainingConfig(Config):
@@ -85,23 +134,47 @@ class TrainingConfig(Config):
     weight_decay: float = Field(default=1e-5, ge=0)  # on everything but the attention, which has none
     patience: int | None = Field(default=None, ge=1)  # epochs without a better dev score; None: all epochs
     class_weights: bool = True  # positives weighted by N / N+ - 1 (two labels), N / (labels N_c) (more)
-    metric: Literal["roc_auc", "accuracy"] | None = None  # None: roc_auc for two labels, else accuracy
+    # Which epoch is kept: the best on dev by this score (None: the objective's own, or roc_auc for two labels, else
+    # accuracy), the one with the least training loss, for an objective that is not about labels, or the least dev loss.
+    metric: Literal["roc_auc", "accuracy", "loss", "dev_loss"] | None = None
     missing_vectors: Literal["normal", "zeros"] = "normal"
     train_embeddings: bool = True
     # What is made small, by name, and that objective's own settings: written only where they are not the defaults.
     objective: ObjectiveName = Field(default=CROSS_ENTROPY, exclude_if=lambda value: value == CROSS_ENTROPY)
     objective_options: dict[str, Any] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    # adam: with amsgrad. adamw: no decay on biases and norms.
+    optimiser: Literal["adam", "adamw"] = Field(default="adam", exclude_if=lambda value: value == "adam")
+    warm_up: float | None = (
+        Field(  # share of the steps in which the rate rises; then it falls to 0. None: neither
+            default=None, ge=0, le=1, exclude_if=lambda value: value is None
+        )
+    )
+    clip: float | None = Field(  # the largest norm of a step's mean gradient
+        default=None, gt=0, exclude_if=lambda value: value is None
+    )
+    mask_words: float = Field(  # of this share of the texts words are hidden at random, in every epoch others
+        default=0.0, ge=0, le=1, exclude_if=lambda value: value == 0
+    )
+    # The gradient of the batch's summed loss, or of its mean: in the code of Jain & Wallace that of classification, and
+    # that of questions and inferences, where weight decay is on attention, too, and the first epoch is never kept.
+    reduction: Literal["sum", "mean"] = Field(default="sum", exclude_if=lambda value: value == "sum")
+    attention_decay: bool = Field(default=False, exclude_if=lambda value: not value)
+    keep_from: int = Field(default=1, ge=1, exclude_if=lambda value: value == 1)  # the first epoch to be kept
+    halve_rate: bool = Field(  # the learning rate is halved after every epoch that was not the best
+        default=False, exclude_if=lambda value: not value
+    )
 
 
-class RunConfig(Config):
-    """One training run. `dataset` is a corpus by name, one's own file, or hf:ID."""
-
-    dataset: str
-    data: DataOptions = DataOptions()
-    model: ModelConfig = ModelConfig()
-    training: TrainingConfig = TrainingConfig()
-    vectors: str | None = None
-    seed: int = Field(default=0, ge=0)
+# What is usual when a pretrained transformer is fine-tuned (Devlin et al. 2019, appendix A.3).
+FINE_TUNING = TrainingConfig(
+    epochs=3,
+    learning_rate=2e-5,
+    weight_decay=0.01,
+    class_weights=False,
+    optimiser="adamw",
+    warm_up=0.1,
+    clip=1.0,
+)
 
 
 class SourceConfig(Config):
@@ -110,6 +183,21 @@ class SourceConfig(Config):
     place: str  # a folder beside this one, a path, or an id: what `find_source` reads
     name: str
     fingerprint: str  # of what decides its answers: weights, configuration, tokenizer
+
+
+class RunConfig(Config):
+    """One training run. `dataset` is a corpus by name, one's own file, or hf:ID."""
+
+    dataset: str
+    data: DataOptions = DataOptions()
+    model: ModelConfig = (
+        ModelConfig()
+    )  # of one of our own; means nothing where training begins with a checkpoint
+    training: TrainingConfig = TrainingConfig()
+    vectors: str | None = None
+    seed: int = Field(default=0, ge=0)
+    # The checkpoint that training begins with, which stays as it is; None: fresh weights of `model`.
+    start: SourceConfig | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class TrialConfig(Config):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from heedful.errors import Mistake, one_of
 
 if TYPE_CHECKING:
+    from heedful.data.edits import CorpusEdit
     from heedful.engine.model_sources import ModelFamily
     from heedful.experiments.experiment import Experiment
     from heedful.explainers.explainer import Explainer
@@ -102,7 +103,18 @@ EXPERIMENTS: Registry[Experiment] = Registry(
         "erasure": "heedful.experiments.erasure:ERASURE",
         "flips": "heedful.experiments.flips:FLIPS",
         "importance_sets": "heedful.experiments.importance_sets:IMPORTANCE_SETS",
+        "uniform": "heedful.experiments.uniform:UNIFORM",
+        "seeds": "heedful.experiments.seeds:SEEDS",
+        "frozen": "heedful.experiments.frozen:FROZEN",
+        "imitation": "heedful.experiments.imitation:IMITATION",
         "heads": "heedful.experiments.heads:HEADS",
+        "deception": "heedful.experiments.deception:DECEPTION",
+        "masked_twin": "heedful.experiments.masked_twin:MASKED_TWIN",
+        "faithfulness": "heedful.experiments.faithfulness:FAITHFULNESS",
+        "planted": "heedful.experiments.planted:PLANTED",
+        "pointing": "heedful.experiments.pointing:POINTING",
+        "retrain": "heedful.experiments.retrain:RETRAIN",
+        "rationales": "heedful.experiments.rationales:RATIONALES",
     },
 )
 
@@ -160,7 +172,25 @@ ATTENTIONS: Registry[Any] = Registry(
 
 # What training makes small: an object with a `config` and `loss(...)`, see models/objectives.py.
 OBJECTIVES: Registry[Objective] = Registry(
-    "objective", "heedful.objectives", {"cross_entropy": "heedful.models.objectives:CROSS_ENTROPY"}
+    "objective",
+    "heedful.objectives",
+    {
+        "cross_entropy": "heedful.models.objectives:CROSS_ENTROPY",
+        "deception": "heedful.models.deception:DECEPTION",
+        "imitation": "heedful.models.objective_imitation:IMITATION",
+        "imposed": "heedful.models.objective_imposed:IMPOSED",
+    },
+)
+
+# What can be done to the texts of a corpus before a model reads them: see data/edits.py.
+CORPUS_EDITS: Registry[CorpusEdit] = Registry(
+    "edit of a corpus",
+    "heedful.corpus_edits",
+    {
+        "plant": "heedful.data.plant:PLANT",
+        "remove": "heedful.data.remove:REMOVE",
+        "anonymise": "heedful.data.anonymise:ANONYMISE",
+    },
 )
 
 # Where a model can come from: an object with `claims(what)` and `source(what)`, see engine/model_sources.py. The first
@@ -180,6 +210,7 @@ REGISTRIES: tuple[Registry[Any], ...] = (
     ENCODERS,
     ATTENTIONS,
     OBJECTIVES,
+    CORPUS_EDITS,
     MODEL_FAMILIES,
 )
 

@@ -60,10 +60,11 @@ def wrap(model: Any, tokenizer: Any = None, **options: Any) -> Model:
 def train(
     dataset: str,
     *,
-    encoder: str = "bilstm",
-    attention: str = "additive",
+    encoder: str | None = None,
+    attention: str | None = None,
     seed: int = 0,
     vectors: str | None = None,
+    start: str | Path | None = None,
     runs: str | Path = "runs",
     data_dirs: Sequence[str | Path] = (),
     data: Mapping[str, Any] | None = None,
@@ -72,11 +73,13 @@ def train(
 ) -> Run:
     """Train on a corpus by name, one's own file, or "hf:ID"; a run that is finished is not done again.
 
+    `start` is a folder or id of Hugging Face: it is fine-tuned, and stays as it is; the run holds the trained copy.
+
     `settings` are those of ModelConfig and TrainingConfig (epochs, hidden_dim, objective, ...), `data` those of
     DataOptions (text_column, label_column, ...).
     """
     given = {"encoder": encoder, "attention": attention, **settings}
-    config = configure(dataset, settings=given, data=data, vectors=vectors, seed=seed)
+    config = configure(dataset, settings=given, data=data, vectors=vectors, seed=seed, start=start)
     return train_config(config, runs=runs, data_dirs=data_dirs, progress=progress)
 
 
@@ -87,6 +90,7 @@ def configure(
     data: Mapping[str, Any] | None = None,
     vectors: str | None = None,
     seed: int = 0,
+    start: str | Path | None = None,
 ) -> RunConfig:
     """A full configuration from settings by their names, be they of the data, the model or the training."""
     from heedful.engine.configure import configure as with_defaults
@@ -94,7 +98,7 @@ def configure(
 
     parts = sort_settings(settings or {})
     parts["data"] = {**(data or {}), **parts["data"]}
-    return with_defaults(dataset, **parts, vectors=vectors, seed=seed)
+    return with_defaults(dataset, **parts, vectors=vectors, seed=seed, start=start)
 
 
 def train_config(

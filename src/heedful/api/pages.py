@@ -57,7 +57,9 @@ def write_report(
         drawn += export.write_figures(
             page.figures(subject), folder / subject.findings.name if several else folder
         )
-    return export.Written(Path(output), tuple(drawn), {s.findings.name: s.verdicts() for s in subjects})
+    verdicts = findings.verdicts_of_report(subjects)
+    by_run = {s.findings.name: found for s, found in zip(subjects, verdicts, strict=True)}
+    return export.Written(Path(output), tuple(drawn), by_run)
 
 
 def illustrate(run: Run, findings: Findings, data_dirs: Sequence[Path], progress: Progress) -> Illustrated:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -44,6 +46,11 @@ Setting = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Any setting by its name, as JSON or plain; repeat."),
 ]
+
+
+def typed() -> str:
+    """The command as it was typed, for a page that says how it was made."""
+    return shlex.join(["heedful", *sys.argv[1:]])
 
 
 def parse_labels(text: str | None) -> tuple[str, ...] | None:

@@ -14,9 +14,16 @@ from heedful.cli import options
 def train(
     dataset: Annotated[str, typer.Argument(help="A corpus by name, one's own file, or hf:ID.")],
     encoder: Annotated[
-        str, typer.Option(help="bilstm, bigru, cnn, average, transformer or none.")
-    ] = "bilstm",
-    attention: Annotated[str, typer.Option(help="additive, dot, general or uniform.")] = "additive",
+        str | None,
+        typer.Option(help="bilstm, bigru, cnn, average, transformer or none. Otherwise bilstm."),
+    ] = None,
+    attention: Annotated[
+        str | None, typer.Option(help="additive, dot, general or uniform. Otherwise additive.")
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(help="Fine-tune a copy of this Hugging Face folder or id, instead of a model of our own."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Decides weights and order of the examples.")] = 0,
     vectors: Annotated[
         str | None, typer.Option(help="Word vectors: a file, a folder, or a name in the data folder.")
@@ -52,7 +59,7 @@ def train(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:  # fmt: skip
-    """Train an attentive classifier and keep it in a run folder.
+    """Train an attentive classifier, or fine-tune a checkpoint (--start), and keep it in a run folder.
 
     Example: heedful train reviews.csv --text-column review --label-column stars --encoder cnn
     """
@@ -77,7 +84,7 @@ def train(
         "patience": patience,
         **options.parse_settings(setting or []),
     }
-    config = api.configure(dataset, settings=given, data=data, vectors=vectors, seed=seed)
+    config = api.configure(dataset, settings=given, data=data, vectors=vectors, seed=seed, start=start)
     if dry_run:
         found = estimate_training(config, runs=runs, data_dirs=data_dir or ())
         typer.echo(json.dumps(found.to_json()) if as_json else found.describe())

@@ -15,11 +15,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from heedful.data.sentences import sentence_begins
 from heedful.errors import Mistake
 from heedful.records import Batch, Example, Part, Reserved, Tokens, Words
 
 Ints = NDArray[np.int64]
 CPU = torch.device("cpu")
+SENTENCE_BEGINS = "sentence_begins"  # the target that is True at the first word of every sentence
 POOL = 100  # batches that are sorted by length together when shuffled: long enough for little padding
 
 
@@ -45,7 +47,7 @@ class Texts:
         place = np.arange(lengths.max(initial=0))  # (length,)
         present = place < lengths[:, None]  # (batch, length)
         at = self.begins[indices][:, None] + place  # (batch, length) into `flat`
-        ids = np.where(present, self.flat.take(at, mode="clip"), self.reserved.pad)  # (batch, length)
+        ids = np.where(present, self.flat.take(at, mode="clip"), self.reserved.filler)  # (batch, length)
         if self.word is None:
             mask = (place > 0) & (place < lengths[:, None] - 1)  # (batch, length) neither marker
         else:
@@ -149,9 +151,16 @@ class Encoded:
 
 
 def encode(
-    examples: Sequence[Example], text: TextEncoder, n_labels: int, device: torch.device = CPU
+    examples: Sequence[Example],
+    text: TextEncoder,
+    n_labels: int,
+    device: torch.device = CPU,
+    sentences: bool = False,
 ) -> Encoded:
-    """Look up the words of all examples, once; batches will be on `device`."""
+    """Look up the words of all examples, once; batches will be on `device`.
+
+    `sentences`: batches say where sentences begin (the target SENTENCE_BEGINS).
+    """
     _check(examples, n_labels)
     queries = [example.query for example in examples if example.query is not None]
     labels = [example.label for example in examples if example.label is not None]
@@ -160,6 +169,8 @@ def encode(
     targets = {}
     if examples and len(evidence) == len(examples):
         targets["evidence"] = passages.mark_words(evidence)
+    if sentences:
+        targets[SENTENCE_BEGINS] = passages.mark_words([sentence_begins(e.passage) for e in examples])
     return Encoded(
         passages=passages,
         queries=text.encode(queries, "query") if queries else None,

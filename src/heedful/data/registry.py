@@ -14,6 +14,7 @@ from pathlib import Path
 from heedful.data.planted import Rule
 from heedful.data.readers.class_csv import STARS, TOPICS
 from heedful.data.readers.generated import read_planted, read_simulated_babi
+from heedful.data.readers.imdb_ratings import RATINGS
 from heedful.data.readers.rows import Ledger, Raw
 from heedful.data.recipe import Lengths, Recipe
 from heedful.records import TaskType, TokenizerName
@@ -134,6 +135,14 @@ _KNOWN: dict[str, Entry] = {
         ),
         min_df=10,
         published=Published(13916, 179, (12500, 12500), (2184, 2172), 0.88, "f1"),
+    ),
+    "imdb10": Entry(
+        title="IMDB reviews, ratings from 1 to 10",
+        licence="none stated; made for research",
+        get="imdb.train.txt.ss and its companions (Diao et al. 2014, as passed on by Tang et al. 2015), "
+        "then `heedful data prepare imdb10 --from FOLDER`",
+        recipe=Recipe(labels=RATINGS, dev_fraction=0.1),
+        min_df=5,
     ),
     "adr": Entry(
         title="Tweets that mention an adverse drug reaction, or not",

@@ -27,6 +27,11 @@ def sentence_numbers(words: Words) -> NDArray[np.int64]:
     return np.cumsum(begins)
 
 
+def sentence_begins(words: Words) -> list[int]:
+    """The first word of each sentence."""
+    return np.flatnonzero(np.diff(sentence_numbers(words), prepend=-1)).tolist()
+
+
 @lru_cache(maxsize=2**16)
 def _kind(form: str) -> int:
     from spacy.lang.lex_attrs import is_punct

@@ -6,6 +6,7 @@ All draws use the split seed, which is part of the corpus: models trained with d
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
@@ -38,6 +39,45 @@ def draw(labels: Sequence[str], fraction: float, rng: np.random.Generator) -> tu
         counts[label] += 1
     drawn = {i for label in many for i in rng.permutation(by_label[label])[: counts[label]].tolist()}
     return sorted(drawn), [i for i in range(len(labels)) if i not in drawn]
+
+
+def draw_subset(labels: Sequence[str], size: int, rng: np.random.Generator) -> list[int]:
+    """`size` places, in the order of the source: of every label its share, and one at least where there is room."""
+    by_label: dict[str, list[int]] = {}
+    for i, label in enumerate(labels):
+        by_label.setdefault(label, []).append(i)
+    share = {label: size * len(places) / len(labels) for label, places in by_label.items()}
+    least = int(len(by_label) <= size)
+    counts = {label: max(int(share[label]), least) for label in sorted(by_label)}
+    while (left := size - sum(counts.values())) != 0:  # at most once for each label
+        over = {label: n - share[label] for label, n in counts.items() if left > 0 or n > least}
+        label = min(over, key=over.__getitem__) if left > 0 else max(over, key=over.__getitem__)
+        counts[label] += 1 if left > 0 else -1
+    return sorted(i for label, n in counts.items() for i in rng.permutation(by_label[label])[:n].tolist())
+
+
+@dataclass(frozen=True, slots=True)
+class Subset:
+    """How many rows of each split are used, and the seed that draws them. Rows without a split are for training."""
+
+    rows: Mapping[Split, int] = field(default_factory=dict)
+    seed: int = 0
+
+    def draw(
+        self, groups: Mapping[Group, list[T]], label_of: Callable[[T], str], notes: list[str]
+    ) -> dict[Group, list[T]]:
+        """Before tokenisation, which costs most."""
+        kept = dict(groups)
+        for group, given in groups.items():
+            size = self.rows.get(group or "train")
+            if size is not None and size < len(given):
+                rng = np.random.default_rng([self.seed, *(group or "all").encode()])
+                kept[group] = [given[i] for i in draw_subset([label_of(r) for r in given], size, rng)]
+                notes.append(f"{size} of {len(given)} {group or 'train'} rows drawn with seed {self.seed}")
+        return kept
+
+
+ALL_ROWS = Subset()
 
 
 def sample_test(

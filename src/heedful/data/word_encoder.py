@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.config import ModelConfig
 from heedful.data.batching import Texts
 from heedful.data.sentences import sentence_numbers
 from heedful.data.tokenise import Tokenizer, tokenizer
@@ -26,10 +27,21 @@ class WordEncoder:
     vocabulary: Vocabulary
     tokenizer: TokenizerName = "spacy"
     sentences: bool = False  # whether batches say which sentence a word belongs to
+    separate: bool = False  # whether passages and queries have ids, and so embeddings, of their own
+
+    @classmethod
+    def of(cls, vocabulary: Vocabulary, tokenizer: TokenizerName, model: ModelConfig) -> WordEncoder:
+        """As a model of this configuration reads."""
+        return cls(vocabulary, tokenizer, model.hierarchical, model.separate_embeddings)
 
     @property
     def reserved(self) -> Reserved:
         return RESERVED
+
+    @property
+    def n_ids(self) -> int:
+        """Rows of the table of embeddings: those of queries follow those of passages."""
+        return len(self.vocabulary) * (2 if self.separate else 1)
 
     @cached_property
     def _split(self) -> Tokenizer:
@@ -45,7 +57,10 @@ class WordEncoder:
         lengths = np.array([len(text) + 2 for text in texts], dtype=np.int64)
         begins = np.cumsum(lengths) - lengths
         index = mark_sentences(texts) if self.sentences else None
-        return Texts(np.array(flat, dtype=np.int64), lengths, begins, reserved=RESERVED, sentence_index=index)
+        first = len(self.vocabulary) if self.separate and part == "query" else 0
+        reserved = Reserved(pad=first + PAD, unknown=first + UNK)
+        ids = np.array(flat, dtype=np.int64) + first
+        return Texts(ids, lengths, begins, reserved=reserved, sentence_index=index)
 
     def pieces(self, words: Words, part: Part = "passage") -> Words:
         return words
@@ -54,7 +69,7 @@ class WordEncoder:
         return [form in self.vocabulary for form in words.forms]
 
     def names(self, ids: Sequence[int]) -> list[str]:
-        return [self.vocabulary.words[i] for i in ids]
+        return [self.vocabulary.words[i % len(self.vocabulary)] for i in ids]
 
 
 def mark_sentences(texts: Sequence[Words]) -> NDArray[np.int64]:

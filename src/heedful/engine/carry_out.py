@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from heedful.config import RunConfig
 from heedful.engine.plan import Plan, plan
@@ -16,6 +16,17 @@ from heedful.errors import Mistake
 from heedful.store.files import clean
 from heedful.store.run import Run
 
+if TYPE_CHECKING:
+    from heedful.engine.executor import Executor
+
+PARTS = (
+    "",
+    "results",
+    "results/kept",
+    "texts",
+    "explainers",
+    "pretrained",
+)  # of a run's folder, with files of ours
 Engine = Literal["here", "local", "ray"]
 
 
@@ -28,11 +39,13 @@ def carry_out(
     cores: int | None = None,
     address: str | None = None,
     strict: bool = False,
+    executor: Executor | None = None,
 ) -> Report:
     """Do what is not done. "here" is this process (one task after the other), "local" workers beside it.
 
     A failed task does not stop the others: it is in the report, with those that needed it. With `strict`
-    ("here" only) its exception is raised instead.
+    ("here" only) its exception is raised instead. An `executor` ("here" only) that is given again has the last data and
+    the last model in memory.
     """
     try:
         workspace.runs.mkdir(parents=True, exist_ok=True)
@@ -42,7 +55,7 @@ def carry_out(
     tidy(planned, workspace, progress)
     schedule = Schedule(planned, finished=look_around(planned, workspace, progress))
     if not schedule.over:
-        work(schedule, workspace, progress, engine, cores or usable_cores(), address, strict)
+        work(schedule, workspace, progress, engine, cores or usable_cores(), address, strict, executor)
         tidy(planned, workspace, progress)  # of workers that died, while others went on
     publish(schedule.report, workspace)
     return schedule.report
@@ -56,9 +69,10 @@ def work(
     cores: int,
     address: str | None,
     strict: bool,
+    executor: Executor | None = None,
 ) -> None:
     if engine == "here":
-        run_here(schedule, workspace, progress, strict)
+        run_here(schedule, workspace, progress, strict, executor)
         return
     with TaskDisplay(progress, schedule) as display:
         if engine == "ray":
@@ -81,11 +95,17 @@ def train_one(config: RunConfig, workspace: Workspace, progress: Progress) -> Ru
     return workspace.run(task.run)
 
 
-def run_here(schedule: Schedule, workspace: Workspace, progress: Progress, strict: bool) -> None:
+def run_here(
+    schedule: Schedule,
+    workspace: Workspace,
+    progress: Progress,
+    strict: bool,
+    executor: Executor | None = None,
+) -> None:
     """In this process: Ctrl-C and the bars of a single task work as one expects."""
     from heedful.engine.executor import Executor
 
-    executor = Executor(workspace)
+    executor = executor or Executor(workspace)
     last = None
     while (task := schedule.next(now=0.0, free=1 << 30, last=last)) is not None:
         last = task
@@ -117,7 +137,7 @@ def tidy(planned: Plan, workspace: Workspace, progress: Progress) -> None:
     runs = {workspace.runs / task.run for task in planned.tasks.values()}
     folders = [
         workspace.runs,
-        *(path / part for path in runs for part in ("", "results", "results/kept", "texts", "explainers")),
+        *(path / part for path in runs for part in PARTS),
     ]
     removed = [path for folder in folders for path in clean(folder)]
     if removed:

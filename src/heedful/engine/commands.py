@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful import experiments
-from heedful.config import DataOptions, RunConfig, TrialConfig
+from heedful.config import FINE_TUNING, DataOptions, RunConfig, TrialConfig
 from heedful.engine.configure import configure
 from heedful.engine.task import Task
 from heedful.engine.workspace import Workspace
@@ -27,11 +27,15 @@ def command(task: Task, workspace: Workspace) -> str:
 
 def train_words(config: RunConfig) -> list[str]:
     """`heedful train` with every setting that is not what it would be anyway."""
-    words = ["heedful", "train", config.dataset, "--encoder", config.model.encoder]
-    words += ["--attention", config.model.attention, "--seed", str(config.seed)]
-    words += ["--vectors", config.vectors] if config.vectors else []
+    words = ["heedful", "train", config.dataset]
     chosen = {"encoder": config.model.encoder, "attention": config.model.attention}
-    usual = configure(config.dataset, model=chosen)
+    if config.start is not None:
+        words += ["--start", config.start.place]
+        usual = RunConfig(dataset=config.dataset, training=FINE_TUNING)
+    else:
+        words += ["--encoder", chosen["encoder"], "--attention", chosen["attention"]]
+        usual = configure(config.dataset, model=chosen)
+    words += ["--seed", str(config.seed), *(["--vectors", config.vectors] if config.vectors else [])]
     for part in ("data", "model", "training"):
         given, default = (getattr(one, part).model_dump(mode="json") for one in (config, usual))
         words += settings(given, default)

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from heedful.config import CROSS_ENTROPY, Config, DataOptions, ModelConfig, RunConfig, TrainingConfig
+from heedful.config import (
+    CROSS_ENTROPY,
+    FINE_TUNING,
+    Config,
+    DataOptions,
+    ModelConfig,
+    RunConfig,
+    SourceConfig,
+    TrainingConfig,
+)
 from heedful.data.registry import CORPORA
 from heedful.errors import Mistake, one_of
 
@@ -18,21 +28,42 @@ def configure(
     training: dict[str, Any] | None = None,
     vectors: str | None = None,
     seed: int = 0,
+    start: str | Path | None = None,
 ) -> RunConfig:
-    """None means: not said. The objective's own settings are completed with its defaults."""
-    entry = CORPORA.get(dataset)
-    values = {
+    """None means: not said. The objective's own settings are completed with its defaults.
+
+    With `start`, a folder or id, the usual settings are those of fine-tuning, and there is no model to be described.
+    """
+    entry = CORPORA.get(dataset) if start is None else None
+    usual = dict(entry.training) if entry else ({} if start is None else FINE_TUNING.model_dump())
+    values: dict[str, Any] = {
         "dataset": dataset,
         "data": {"min_df": entry.min_df if entry else None} | drop_unset(data),
         "model": dict(entry.model if entry else {}) | drop_unset(model),
-        "training": dict(entry.training if entry else {}) | drop_unset(training),
+        "training": usual | drop_unset(training),
         "vectors": vectors,
         "seed": seed,
     }
+    if start is not None:
+        if given := [*drop_unset(model), *(["vectors"] if vectors else [])]:
+            raise Mistake(
+                f"{given[0]!r} describes a model of our own; with start={str(start)!r} there is one already."
+            )
+        values["start"] = find_start(start)
     config = RunConfig.parse(values, f"training on {dataset}")
     return (
         complete_objective(config) if config.training.objective != CROSS_ENTROPY else plain_objective(config)
     )
+
+
+def find_start(what: str | Path) -> SourceConfig:
+    """The checkpoint that training is to begin with: where it is, and what it is."""
+    from heedful.engine.huggingface_sources import checkpoint_of
+
+    source = checkpoint_of(what)
+    assert source.place is not None
+    assert source.fingerprint is not None
+    return SourceConfig(place=source.place, name=source.name, fingerprint=source.fingerprint)
 
 
 def complete_objective(config: RunConfig) -> RunConfig:

@@ -15,6 +15,8 @@ from pathlib import Path
 
 from heedful.config import DataOptions, RunConfig
 from heedful.data import corpora, locate, word2vec
+from heedful.data.assemble import spread_places
+from heedful.data.edits import edit_corpus
 from heedful.data.fingerprint import fingerprint
 from heedful.data.readers.simple import split_files
 from heedful.data.readers.tables import file_format
@@ -83,8 +85,15 @@ class SplitTexts:
     source: str  # where they came from, in words
 
 
-def load_corpus(dataset: str, options: DataOptions, data_dirs: Sequence[Path] = ()) -> Corpus:
+def load_plain_corpus(dataset: str, options: DataOptions, data_dirs: Sequence[Path] = ()) -> Corpus:
+    """As its files have it, whatever edit the options name."""
     return corpora.load(dataset, data_dirs=data_dirs, options=options)
+
+
+def load_corpus(dataset: str, options: DataOptions, data_dirs: Sequence[Path] = ()) -> Corpus:
+    """As its files have it, or edited; an edit by another run's scores is known to the run alone: edited_data.py."""
+    corpus = load_plain_corpus(dataset, options, data_dirs)
+    return corpus if options.edit is None else edit_corpus(corpus, options.edit)
 
 
 def read_split(
@@ -95,6 +104,11 @@ def read_split(
     data_dirs: Sequence[Path] = (),
 ) -> SplitTexts:
     """`limit` texts of a split, evenly spread (corpora are often sorted by label); None: all."""
+    if options.edit is not None:  # what an edit does to a text may depend on those before it
+        corpus = load_corpus(dataset, options, data_dirs)
+        places = spread_places(len(corpus[split]), limit).tolist()
+        chosen = {place: corpus[split][place] for place in places}
+        return SplitTexts(len(corpus[split]), chosen, corpus.labels, corpus.task, corpus.source)
     found = corpora.load_split(dataset, split, limit, data_dirs=data_dirs, options=options)
     examples = dict(zip(found.places, found.examples, strict=True))
     return SplitTexts(found.size, examples, found.labels, found.task, found.source)

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from heedful.config import RunConfig
+from heedful.config import RunConfig, SourceConfig
 from heedful.engine.data_sources import Sizes, published_sizes, sizes
 from heedful.engine.kinds import TASK_KINDS, run_config
 from heedful.engine.plan import Plan, kinds_of
@@ -138,6 +138,8 @@ def worker_memory(config: RunConfig, here: Sizes) -> float:
     from heedful.models.training import STEP_TOKENS
 
     model = config.model
+    if config.start is not None:
+        return PROCESS + checkpoint_memory(config.start)
     step = 2 * config.training.batch_size * here["train"].length  # long texts are together in a batch
     corpus = sum(size.words for size in here.values())
     n_words: float = 60 * corpus**0.4  # types grow slower than words (Heaps 1978)
@@ -147,6 +149,15 @@ def worker_memory(config: RunConfig, here: Sizes) -> float:
     return (
         PROCESS + WORD * corpus + 6 * weights + max(TOKENS, min(step, STEP_TOKENS)) * model.hidden_dim * STATE
     )
+
+
+def checkpoint_memory(start: SourceConfig) -> float:
+    """Six copies of the weights, and what a backward pass may keep."""
+    from heedful.engine.huggingface_sources import checkpoint_of
+    from heedful.models.network import BACKWARD_MEMORY
+
+    files = checkpoint_of(start.place).folder.glob("*.safetensors")
+    return 6.0 * sum(path.stat().st_size for path in files) + BACKWARD_MEMORY
 
 
 def core_hours(hours: float) -> str:

@@ -11,23 +11,25 @@ import traceback
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from heedful.config import SourceConfig, TrialConfig
-from heedful.engine.data_sources import load_corpus, read_split, source_fingerprint
+from heedful.config import DataOptions, RunConfig, SourceConfig, TrialConfig
+from heedful.engine.data_sources import load_plain_corpus, read_split, source_fingerprint
+from heedful.engine.edited_data import edit_by_scores
 from heedful.engine.kinds import TASK_KINDS
 from heedful.engine.model_sources import ModelSource, find_source, source_of
 from heedful.engine.other_data import as_the_model_reads, read_other
 from heedful.engine.processors import find_device
 from heedful.engine.progress import Progress
 from heedful.engine.rows import select_places
-from heedful.engine.run_texts import AskedTexts, kept_texts
+from heedful.engine.run_texts import AskedTexts, kept_texts, texts_of
 from heedful.engine.status import task_status
 from heedful.engine.task import Ask, Task
 from heedful.engine.workspace import Workspace
 from heedful.errors import Mistake
+from heedful.experiments.other_runs import OtherRun
 from heedful.measure.performance import performance
 from heedful.models.model import Model
 from heedful.models.training import predict
-from heedful.records import Corpus, Split
+from heedful.records import Corpus, Example, Split
 from heedful.store.locks import lock
 from heedful.store.run import Run
 
@@ -38,6 +40,7 @@ class Executor:
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
         self._corpus: tuple[str, Corpus] | None = None
+        self._plain: tuple[str, Corpus] | None = None
         self._texts: tuple[tuple[str, Split, int | None], AskedTexts] | None = None
         self._model: tuple[str, Model] | None = None
 
@@ -73,10 +76,21 @@ class Executor:
         which = _data_of(task)
         if self._corpus is None or self._corpus[0] != which:
             self._corpus = self._texts = self._model = None  # let go of the old before there is a new one
-            corpus = load_corpus(task.config.dataset, task.config.data, self.workspace.data_dirs)
-            self._check_data(task, corpus.source)
+            config = task.config
+            plain = self._plain_corpus(config.dataset, config.data)
+            self._check_data(task, plain.source)
+            corpus = edit_by_scores(plain, config.data.edit, task.edited, self.workspace.runs)
             self._corpus = which, corpus
         return self._corpus[1]
+
+    def _plain_corpus(self, dataset: str, options: DataOptions) -> Corpus:
+        """Without its edit, kept: many runs are edited copies of one corpus."""
+        options = options.model_copy(update={"edit": None})
+        which = f"{dataset} {options.model_dump_json()}"
+        if self._plain is None or self._plain[0] != which:
+            self._plain = None
+            self._plain = which, load_plain_corpus(dataset, options, self.workspace.data_dirs)
+        return self._plain[1]
 
     def texts(self, task: Task) -> AskedTexts:
         """What a question is about: from memory, from the run folder where it keeps them, else from the corpus."""
@@ -98,7 +112,11 @@ class Executor:
             source = self.source(config.source)
             select_places(read.size, ask)  # says so where there are none
             examples = as_the_model_reads(read.examples, read.task, read.labels, source, config.dataset)
-        elif ask.limit is None or (self._corpus is not None and self._corpus[0] == _data_of(task)):
+        elif (
+            ask.limit is None
+            or task.edited is not None
+            or (self._corpus is not None and self._corpus[0] == _data_of(task))
+        ):
             split = self.corpus(task)[ask.split]
             places = select_places(len(split), ask)
             examples = {place: split[place] for place in places.tolist()}
@@ -147,7 +165,34 @@ class Executor:
             run.check()
         return found
 
-    def performance(self, model: Model, texts: AskedTexts, ask: Ask) -> dict[str, Any]:
+    def others(self, task: Task) -> dict[str, OtherRun]:
+        """The finished runs that an experiment compares with, by its names for them."""
+        return {name: self._other(task, self.workspace.run(folder)) for name, folder in task.others}
+
+    def _other(self, task: Task, run: Run) -> OtherRun:
+        """Its weights, and its texts where its data are others, are read when they are needed."""
+        assert task.ask is not None
+        split, asked = task.ask.split, self.texts(task)
+        same = (run.config.dataset, run.config.data) == (task.config.dataset, task.config.data)
+
+        def load() -> Model:
+            run.check()
+            return source_of(run).load(find_device(self.workspace))
+
+        def read() -> Mapping[int, Example]:
+            if same and isinstance(task.config, RunConfig):
+                return asked.examples
+            edit = run.config.data.edit
+            if edit is not None:
+                plain = self._plain_corpus(run.config.dataset, run.config.data)
+                edited = edit_by_scores(plain, edit, run.info.get("edited"), self.workspace.runs)[split]
+                return {place: edited[place] for place in asked.places.tolist()}
+            return texts_of(run, split, asked.places.tolist(), self.workspace.data_dirs)
+
+        return OtherRun(run.name, run.config, run.summary("performance"), load, read)
+
+    @staticmethod
+    def performance(model: Model, texts: AskedTexts, ask: Ask) -> dict[str, Any]:
         """Scores of the texts that were asked about; without those where a text has no label."""
         encoded = model.encode([texts.examples[place] for place in texts.places.tolist()])
         told = {"split": ask.split, "examples": len(encoded)}

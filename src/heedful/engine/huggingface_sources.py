@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from heedful.engine.model_sources import ModelSource
+from heedful.engine.model_sources import ModelSource, find_source
 from heedful.errors import Mistake
 from heedful.store.checks import SUMS
 
@@ -89,10 +89,26 @@ class CheckpointSource(ModelSource):
         config = SimpleNamespace(id2label=names, problem_type=self._told.get("problem_type"))
         return read_labels(config, self.options.get("labels"), self.options.get("problem_type"))[1]
 
+    def of_pairs(self) -> ModelSource | None:
+        """A checkpoint does not tell whether it was trained on pairs."""
+        if "query" in self.options:
+            return None
+        return CheckpointSource(self.given, {**self.options, "query": True})
+
     def load(self, device: torch.device) -> Model:
         from heedful.models.huggingface import load
 
         return load(self.given, device=device, **self.options)
+
+
+def checkpoint_of(what: str | Path) -> CheckpointSource:
+    """A checkpoint that training can begin with."""
+    found = find_source(what)
+    if not isinstance(found, CheckpointSource):
+        raise Mistake(
+            f"{what} is not a folder or id of Hugging Face: training can begin with no other model."
+        )
+    return found
 
 
 def _model_type(config: Path) -> str | None:

@@ -3,6 +3,7 @@
     train        a run folder
     trial        the folder of a model on data that it was not trained on
     fit          what an explainer learns from a run's training data
+    score        the scores of every word of a run's data by a method: other runs' data are edited by them
     experiment   the rows of one experiment on one run or trial
     summarise    the summary of those rows
 
@@ -14,15 +15,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from heedful import experiments
 from heedful.config import RunConfig, TrialConfig
 from heedful.engine.task import Ask, Status, Task, TaskKind
 from heedful.errors import Mistake
+from heedful.records import SPLITS
 from heedful.registry import EXPERIMENTS, EXPLAINERS
 from heedful.store.results import MADE_BY
 from heedful.store.run import SEALED_TRIAL, Run, write_trial
@@ -78,7 +82,9 @@ class Train(Kind):
     def do(self, task: Task, executor: Executor, progress: Progress) -> None:
         from heedful.engine.train import train
 
-        train(task, executor.corpus(task), executor.bases(task), executor.workspace, progress)
+        start = run_config(task).start
+        source = None if start is None else executor.source(start)
+        train(task, executor.corpus(task), executor.bases(task), executor.workspace, progress, source)
 
     def cost(self, task: Task, here: Sizes, throughput: Throughput) -> tuple[float, float]:
         config = run_config(task)
@@ -160,6 +166,35 @@ class Fit(Kind):
         return float(here["train"].texts), throughput.train(run_config(task), here["train"])
 
 
+class Score(Fit):
+    """Kept as what an explainer learns is: of the same weights, in the same folder."""
+
+    def title(self, task: Task) -> str:
+        return f"score the words of {task.run} by {task.explainer}"
+
+    def status(self, task: Task, run: Run) -> Status:
+        from heedful.engine.edited_data import words_scored_by
+
+        return super().status(replace(task, explainer=words_scored_by(str(task.explainer))), run)
+
+    def do(self, task: Task, executor: Executor, progress: Progress) -> None:
+        from heedful.engine.edited_data import words_scored_by
+        from heedful.engine.processors import threads
+        from heedful.engine.word_scores import score_words
+
+        run = executor.workspace.run(task.run)
+        model, weights = executor.model(run)
+        corpus = executor.corpus(task)
+        total = sum(len(corpus[split]) for split in SPLITS)
+        with threads(task.threads), progress.bar(task.name, total=total) as bar:
+            scores: dict[str, NDArray[Any]] = {
+                split: score_words(model, corpus[split], str(task.explainer), bar)
+                for split in SPLITS
+                if corpus[split]
+            }
+        run.write_fitted(words_scored_by(str(task.explainer)), task.key, scores, weights)
+
+
 class Experiment(Kind):
     def title(self, task: Task) -> str:
         return f"{question(task).experiment} of {task.run}"
@@ -185,7 +220,8 @@ class Experiment(Kind):
         began = time.perf_counter()
         with threads(task.threads), progress.bar(task.name, total=len(texts.places)) as bar:
             states = {name: run.fitted(name, key) for name, key in task.inputs}
-            table = ask_model(model, texts.examples, texts.places, ask, task.config.seed, bar, states)
+            others = executor.others(task)
+            table = ask_model(model, texts.examples, texts.places, ask, task.config.seed, bar, states, others)
         seconds = time.perf_counter() - began
         if not restricted(task.config.dataset):  # first: rows are never without them
             keep_texts(run.path, ask.split, texts.examples, texts.places.tolist(), texts.whole)
@@ -259,6 +295,7 @@ TASK_KINDS: Mapping[TaskKind, Kind] = {
     "train": Train(),
     "trial": Trial(),
     "fit": Fit(),
+    "score": Score(),
     "experiment": Experiment(),
     "summarise": Summarise(),
 }

@@ -45,6 +45,10 @@ class ModelSource(Protocol):
 
     def load(self, device: torch.device) -> Model: ...
 
+    def of_pairs(self) -> ModelSource | None:
+        """The same model as one of pairs of texts, where nobody has said what it reads; None: it is known."""
+        return None
+
 
 class ModelFamily(Protocol):
     """A kind of model: what it looks like from outside, and its sources."""
@@ -80,7 +84,10 @@ class RunSource(ModelSource):
         self.run, self.name, self.place = run, run.name, str(run.path.absolute())
         self.description, self.architecture, self.attention = run.description, run.architecture, run.attention
         self.labels, self.task, self.seed = run.labels, str(run.info["task"]), run.seed
-        self.tokenizer, self.config = run.info["tokenizer"], run.config.model
+        if (
+            run.config.start is None
+        ):  # a fine-tuned checkpoint reads words of any tokenizer, and has its own sizes
+            self.tokenizer, self.config = run.info["tokenizer"], run.config.model
 
     @cached_property
     def fingerprint(self) -> str | None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from heedful import experiments
 from heedful.config import CROSS_ENTROPY, DataOptions, RunConfig, SourceConfig, TrialConfig
+from heedful.data.edits import parse_edit
 from heedful.engine.data_sources import DataSource, find_data, vectors_fingerprint
 from heedful.engine.kinds import TASK_KINDS
 from heedful.engine.model_sources import ModelSource, source_of
@@ -26,6 +27,7 @@ from heedful.engine.task import (
     TaskKind,
     experiment_key,
     fit_key,
+    score_key,
     summary_key,
     train_key,
     trial_key,
@@ -95,7 +97,7 @@ def plan(
     known, asked = _Known(data_dirs, sources or {}, hash_file), _with_explainers(asks)
     tasks: dict[str, Task] = {}
     for config in configs:
-        _add(tasks, _train(tasks, config, known), asked)
+        _add(tasks, _train(tasks, config, known), asked, known)
     return Plan(tasks, known.by_dataset)
 
 
@@ -115,7 +117,7 @@ def plan_for_run(
             f"({run.config.dataset}: {known.source(run.config).where}); train again."
         )
     tasks[train.key] = train = replace(train, run=run.name)
-    _add(tasks, train, _with_explainers(asks))
+    _add(tasks, train, _with_explainers(asks), known)
     return Plan(tasks, known.by_dataset)
 
 
@@ -146,8 +148,9 @@ def plan_trial(
     name = trial_name(config, key)
     trial = Task("trial", key, name, config, data.fingerprint, first, size=data.size)
     tasks: dict[str, Task] = {key: trial}
-    _add(tasks, trial, _with_explainers(asks))
-    return Plan(tasks, {dataset: data})
+    known = _Known(data_dirs, {}, hash_file)
+    _add(tasks, trial, _with_explainers(asks), known)
+    return Plan(tasks, {**known.by_dataset, dataset: data})
 
 
 def is_own_data(
@@ -164,17 +167,23 @@ def is_own_data(
 
 
 def _train(tasks: dict[str, Task], config: RunConfig, known: _Known) -> Task:
-    """The training of a configuration, after that of the runs that its objective needs."""
-    source = known.source(config)
+    """The training of a configuration, after that of the runs that its objective or the edit of its data needs."""
+    source, scores = known.source(config), _score(tasks, config, known)
+    scored, edited = (
+        (None, None) if scores is None else (scores.key, (scores.run, str(scores.explainer), scores.key))
+    )
     if config.training.objective == CROSS_ENTROPY:
-        key = train_key(config, source.fingerprint, known.vectors(config))
-        task = Task("train", key, run_name(config, key), config, source.fingerprint, size=source.size)
+        key = train_key(config, source.fingerprint, known.vectors(config), scores=scored)
+        task = Task(
+            "train", key, run_name(config, key), config, source.fingerprint,
+            needs=() if scored is None else (scored,), size=source.size, edited=edited,
+        )  # fmt: skip
     else:
         from heedful.models.objectives import find_bases
 
         keys: dict[str, str] = {}
         inputs: list[tuple[str, str]] = []
-        needs: list[str] = []
+        needs = [] if scored is None else [scored]
         for name, base in find_bases(config.training).items():
             if isinstance(base, RunConfig):
                 before = _train(tasks, base, known)
@@ -185,28 +194,61 @@ def _train(tasks: dict[str, Task], config: RunConfig, known: _Known) -> Task:
                 keys[name], folder = f"{source_of(run).fingerprint}", str(run.path)
             inputs.append((name, folder))
         version = OBJECTIVES.find(config.training.objective).version
-        key = train_key(config, source.fingerprint, known.vectors(config), (version, keys))
+        key = train_key(config, source.fingerprint, known.vectors(config), (version, keys), scored)
         task = Task(
             "train", key, run_name(config, key), config, source.fingerprint,
-            needs=tuple(needs), size=source.size, inputs=tuple(inputs),
+            needs=tuple(needs), size=source.size, inputs=tuple(inputs), edited=edited,
         )  # fmt: skip
-    tasks[task.key] = task
-    return task
+    return tasks.setdefault(task.key, task)  # a run that exists may have another name
 
 
-def _add(tasks: dict[str, Task], run: Task, asked: Sequence[tuple[Ask, list[str]]]) -> None:
-    """The questions to a run (a training or a trial), after what its explainers learn from it."""
+def _score(tasks: dict[str, Task], config: RunConfig, known: _Known) -> Task | None:
+    """The scores of every word by which the data of a configuration are edited, after the training that they are of."""
+    if config.data.edit is None:
+        return None
+    found, options = parse_edit(config.data.edit)
+    needed = found.scored_by(options)
+    if needed is None:
+        return None
+    base, method = needed
+    before = _train(tasks, base, known)
+    key = score_key(method, before.key)
+    task = replace(
+        before, kind="score", key=key, needs=(before.key,), inputs=(), explainer=EXPLAINERS.check(method)
+    )
+    return tasks.setdefault(key, task)
+
+
+def _add(tasks: dict[str, Task], run: Task, asked: Sequence[tuple[Ask, list[str]]], known: _Known) -> None:
+    """The questions to a run (a training or a trial), after what its explainers learn and the runs beside it."""
     base = replace(run, needs=(run.key,), inputs=())
     for one, learning in asked:
         fits = _add_fits(tasks, base, learning)
         fitted = tuple((fit.explainer or "", fit.key) for fit in fits)
-        keys = tuple(fit.key for fit in fits)
-        key = experiment_key(one, run.key, keys)
-        rows = replace(base, kind="experiment", key=key, ask=one, needs=(run.key, *keys), inputs=fitted)
+        others = {name: _train(tasks, config, known) for name, config in _runs_beside(one, run).items()}
+        fit_keys = tuple(fit.key for fit in fits)
+        other_keys = {name: other.key for name, other in others.items()}
+        key = experiment_key(one, run.key, fit_keys, other_keys)
+        rows = replace(
+            base, kind="experiment", key=key, ask=one, inputs=fitted,
+            needs=tuple(dict.fromkeys([run.key, *fit_keys, *other_keys.values()])),
+            others=tuple((name, other.run) for name, other in others.items()),
+        )  # fmt: skip
         summary = replace(
-            rows, kind="summarise", key=summary_key(key, code(one.experiment)), needs=(key,), inputs=()
+            rows,
+            kind="summarise",
+            key=summary_key(key, code(one.experiment)),
+            needs=(key,),
+            inputs=(),
+            others=(),
         )
         tasks[rows.key], tasks[summary.key] = rows, summary
+
+
+def _runs_beside(one: Ask, run: Task) -> Mapping[str, RunConfig]:
+    """The configurations that a question compares with."""
+    experiment = experiments.find(one.experiment)
+    return experiment.runs(experiment.config.parse(one.options, one.experiment), run.config)
 
 
 def _with_explainers(asks: Sequence[Ask]) -> list[tuple[Ask, list[str]]]:

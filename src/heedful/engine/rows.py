@@ -16,6 +16,8 @@ from heedful.data.batching import Encoded
 from heedful.engine.progress import Bar
 from heedful.engine.task import Ask
 from heedful.errors import Mistake
+from heedful.experiments.experiment import no_runs
+from heedful.experiments.other_runs import OtherRun
 from heedful.models.model import Model
 from heedful.models.network import token_budget
 from heedful.records import Batch, Example
@@ -67,16 +69,17 @@ def ask_model(
     seed: int,
     bar: Bar,
     states: Mapping[str, Mapping[str, NDArray[Any]]] | None = None,
+    others: Mapping[str, OtherRun] | None = None,
 ) -> pa.Table:
     """Rows about the texts at `places` of a split, which the column `example` names.
 
     Chance depends on the seed, the experiment and that place alone, so a text's rows do not depend on `limit`.
-    `states` is what the explainers that it uses have learnt, by name.
+    `states` is what the explainers that it uses have learnt, by name; `others` are the runs that it compares with.
     """
     experiment = experiments.find(ask.experiment)
     experiment.check(model.network.can, model.name)
     config = experiment.config.parse(ask.options, f"the options of {experiment.name}")
-    encoded = model.encode([examples[i] for i in places.tolist()])
+    encoded = model.encode([examples[i] for i in places.tolist()], experiment.marks_sentences)
     rng = np.random.default_rng([seed, *experiment.name.encode()])
 
     def batches() -> Iterator[tuple[Ints, Batch]]:
@@ -84,8 +87,10 @@ def ask_model(
             yield places[indices], batch
             bar.advance(len(indices))
 
-    learnt = {"states": states} if states else {}
-    return experiments.to_table(experiment.run(model.network, batches(), config, rng, **learnt))
+    given: dict[str, Any] = {"states": states} if states else {}
+    if experiment.runs is not no_runs:
+        given["others"] = others or {}
+    return experiments.to_table(experiment.run(model.network, batches(), config, rng, **given))
 
 
 def select_places(size: int, ask: Ask) -> Ints:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from heedful.engine.data_sources import load_corpus, source_fingerprint
+from heedful.engine.data_sources import source_fingerprint
+from heedful.engine.edited_data import corpus_of
 from heedful.engine.model_sources import source_of
 from heedful.engine.other_data import as_the_model_reads, read_other
 from heedful.engine.rows import Ints, select_places
@@ -53,7 +54,7 @@ def texts_of(
             "shown with their texts. Give the right data with --data-dir, or leave the texts out with --no-texts."
         )
     if run.trial is None:
-        split_texts = load_corpus(config.dataset, config.data, data_dirs)[split]
+        split_texts = corpus_of(run, data_dirs)[split]
         return {place: split_texts[place] for place in places}
     read = read_other(config.dataset, config.data, split, None, data_dirs)
     found = {place: read.examples[place] for place in places}

@@ -37,6 +37,7 @@ class OnDataset(Config):
     """What is different on one dataset."""
 
     vectors: bool = True  # False: word vectors are learned from the texts, whichever are given
+    data: dict[str, Any] = Field(default_factory=dict)
     model: dict[str, Any] = Field(default_factory=dict)
     training: dict[str, Any] = Field(default_factory=dict)
 
@@ -72,7 +73,7 @@ class Study(Config):
         chosen = {"encoder": encoder, "attention": attention}
         return configure(
             dataset,
-            data=self.data,
+            data={**self.data, **here.data},
             model={**self.model, **by_encoder.get(encoder, {}), **here.model, **chosen},
             training={**self.training, **here.training},
             vectors=(vectors or self.vectors) if here.vectors else None,

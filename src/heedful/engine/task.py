@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,9 +16,10 @@ from typing import Any, Literal
 from pydantic import Field
 
 from heedful.config import Config, DataOptions, RunConfig, TrialConfig
+from heedful.data.edits import parse_edit
 from heedful.records import Split
 
-TaskKind = Literal["train", "trial", "fit", "experiment", "summarise"]
+TaskKind = Literal["train", "trial", "fit", "score", "experiment", "summarise"]
 TRAINING_VERSION = "1"  # changes when the same configuration and data would be trained to other weights
 Condition = Literal["finished", "interrupted", "missing", "damaged"]
 
@@ -54,7 +56,12 @@ class Task:
     # What it reads of other tasks, by its own name for it: the run folder of an objective's base model, the key of
     # what an explainer has learnt.
     inputs: tuple[tuple[str, str], ...] = ()
-    explainer: str | None = None  # of a fit
+    explainer: str | None = None  # of a fit, or of scores
+    # Where its data are edited by scores of every word: the run folder that has them, the method, and their key.
+    edited: tuple[str, str, str] | None = None
+    others: tuple[
+        tuple[str, str], ...
+    ] = ()  # of an experiment: the run folders that it compares with, by its names
 
     @property
     def name(self) -> str:
@@ -79,22 +86,30 @@ class Task:
                 "config": kind.model_validate(values["config"]),
                 "ask": None if values["ask"] is None else Ask.model_validate(values["ask"]),
                 "needs": tuple(values["needs"]),
-                "inputs": tuple((name, where) for name, where in values["inputs"]),
+                "edited": None if values["edited"] is None else tuple(values["edited"]),
+                **{field: tuple((name, at) for name, at in values[field]) for field in ("inputs", "others")},
             }
         )
 
 
 def train_key(
-    config: RunConfig, source: str, vectors: str | None, objective: tuple[str, dict[str, str]] | None = None
+    config: RunConfig,
+    source: str,
+    vectors: str | None,
+    objective: tuple[str, dict[str, str]] | None = None,
+    scores: str | None = None,
 ) -> str:
     """Paths do not decide a result, what is in the files does: of them only names count.
 
-    `objective`: its version and the keys of the runs that it needs, where it is not the default.
+    `objective`: its version and the keys of the runs that it needs, where it is not the default. `scores`: the key of
+    those by which the data are edited.
     """
     values = config.model_dump(mode="json")
     values["dataset"] = Path(config.dataset).name
     values["vectors"] = vectors
-    values["data"] = _data_values(config.data)
+    values["data"] = _data_values(config.data, scores)
+    if config.start is not None:
+        values["start"] = config.start.fingerprint
     if objective is None:
         return key_of("train", TRAINING_VERSION, values, source)
     version, bases = objective
@@ -113,17 +128,38 @@ def fit_key(explainer: str, version: str, train: str) -> str:
     return key_of("fit", explainer, version, train)
 
 
-def experiment_key(ask: Ask, run: str, fits: tuple[str, ...] = ()) -> str:
-    """`run` is the key of the training or trial whose model is asked; `fits` those of what its explainers learnt."""
-    return key_of("experiment", ask.model_dump(mode="json"), run, *fits)
+def score_key(method: str, train: str) -> str:
+    """Of the scores of every word by a method, for the model that was trained."""
+    return key_of("score", method, train)
+
+
+def experiment_key(
+    ask: Ask, run: str, fits: tuple[str, ...] = (), others: Mapping[str, str] | None = None
+) -> str:
+    """`run` is the key of the training or trial whose model is asked; `fits` those of what its explainers learnt.
+
+    `others`: the keys of the runs that it compares with, by its names for them.
+    """
+    compared = (dict(others),) if others else ()
+    return key_of("experiment", ask.model_dump(mode="json"), run, *fits, *compared)
 
 
 def summary_key(rows: str, code: str) -> str:
     return key_of("summarise", rows, code)
 
 
-def _data_values(options: DataOptions) -> dict[str, Any]:
+def _data_values(options: DataOptions, scores: str | None = None) -> dict[str, Any]:
+    """`scores` stand for the run that an edit names to have its words scored by."""
     values = options.model_dump(mode="json")
+    if options.edit is not None:
+        found, settings = parse_edit(options.edit)
+        told = settings.model_dump(mode="json", exclude={"base"} if scores else None)
+        values["edit"] = {
+            "name": options.edit.name,
+            "version": found.version,
+            "options": told,
+            "scores": scores,
+        }
     for name in ("dev_file", "test_file"):
         values[name] = None if values[name] is None else Path(values[name]).name
     return values

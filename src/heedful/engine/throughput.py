@@ -20,7 +20,9 @@ from heedful.engine.task import Ask
 from heedful.store.run import Run
 
 if TYPE_CHECKING:
-    from heedful.data.batching import Texts
+    from heedful.data.batching import Encoded, Ints, Texts
+    from heedful.models.network import Trainable
+    from heedful.records import Batch
 
 LENGTHS = (10, 40, 120)  # words a text at which the machine is measured
 TEXTS, BATCH = 8, 32  # in an experiment: few, so that measuring takes seconds; in a training step: as usual
@@ -37,21 +39,20 @@ class Throughput:
 
     def train(self, config: RunConfig, size: Size) -> float:
         """Of one pass over the training texts."""
-        recorded = self._of_runs().get(("train", config.dataset, config.model, config.training.batch_size))
+        recorded = self._of_runs().get(("train", config.dataset, _kind(config), config.training.batch_size))
         if recorded is not None:
             return recorded * size.words
-        model = _without_attention(config.model)
-        curve = self._curve(("train", model), lambda length: _train_seconds(model, length), powers=2)
+        which = ("train", _without_attention(config.model), config.start)
+        curve = self._curve(which, lambda length: _train_seconds(config, length), powers=2)
         return curve(size.length) * size.texts
 
     def ask(self, config: RunConfig, one: Ask, size: Size) -> float:
         """Of one experiment on these texts."""
-        recorded = self._of_runs().get((config.dataset, config.model, one.experiment, str(one.options)))
+        recorded = self._of_runs().get((config.dataset, _kind(config), one.experiment, str(one.options)))
         if recorded is not None:
             return recorded * size.texts
-        model = _without_attention(config.model)
-        which = (one.experiment, str(one.options), model)
-        curve = self._curve(which, lambda length: _ask_seconds(model, one, length), powers=3)
+        which = (one.experiment, str(one.options), _without_attention(config.model), config.start)
+        curve = self._curve(which, lambda length: _ask_seconds(config, one, length), powers=3)
         return curve(size.length) * size.texts
 
     def _curve(self, which: object, seconds: Callable[[int], float], powers: int) -> Callable[[float], float]:
@@ -75,13 +76,30 @@ class Throughput:
                 config, words = run.config, run.info["data"]["words"]["train"]
                 passes = [row["seconds"] / max(1, words) for row in run.training()]
                 found.setdefault(
-                    ("train", config.dataset, config.model, config.training.batch_size), []
+                    ("train", config.dataset, _kind(config), config.training.batch_size), []
                 ).extend(passes)
                 for seal in run.results.seals():
-                    key = (config.dataset, config.model, seal["experiment"], str(seal["asked"]["options"]))
+                    key = (config.dataset, _kind(config), seal["experiment"], str(seal["asked"]["options"]))
                     found.setdefault(key, []).append(seal["seconds"] / max(1, seal["n_texts"]))
             self._recorded = {key: median(values) for key, values in found.items()}
         return self._recorded
+
+
+def _kind(config: RunConfig) -> object:
+    """What decides the time: the sizes of one of ours, or a checkpoint."""
+    return config.start.fingerprint if config.start else config.model
+
+
+def _network(config: RunConfig) -> Trainable:
+    """One of the same size, for two labels."""
+    from heedful.models import build
+
+    if config.start is None:
+        return build(_without_attention(config.model), WORDS, 2).eval()
+    from heedful.engine.huggingface_sources import checkpoint_of
+    from heedful.models.huggingface.fine_tuning import begin
+
+    return begin(checkpoint_of(config.start.place).folder, ("no", "yes"), seed=0).network
 
 
 def _without_attention(model: ModelConfig) -> ModelConfig:
@@ -89,22 +107,22 @@ def _without_attention(model: ModelConfig) -> ModelConfig:
     return model.model_copy(update={"attention": "additive"})
 
 
-def _train_seconds(model: ModelConfig, length: int) -> float:
+def _train_seconds(config: RunConfig, length: int) -> float:
     """Of one text in a training step, the first of which is slow."""
     from heedful.data.batching import Encoded
     from heedful.engine.processors import threads
-    from heedful.models import build
     from heedful.models.training import fit
 
-    encoded = Encoded(_texts(3 * BATCH, length), None, None, np.arange(3 * BATCH, dtype=np.int64) % 2)
+    network = _network(config)
+    texts = _texts(3 * BATCH, length, network.embedding.num_embeddings)
+    encoded = Encoded(texts, None, None, np.arange(3 * BATCH, dtype=np.int64) % 2)
     ends: list[float] = []
     with threads(1):
-        config = TrainingConfig(epochs=1, batch_size=BATCH, metric="accuracy")
         step = fit(
-            build(model, WORDS, 2),
+            network,
             encoded,
             encoded,
-            config,
+            TrainingConfig(epochs=1, batch_size=BATCH, metric="accuracy"),
             0,
             on_step=lambda *_: ends.append(time.process_time()),
         )
@@ -112,31 +130,50 @@ def _train_seconds(model: ModelConfig, length: int) -> float:
     return float(np.diff(ends).min()) / BATCH
 
 
-def _ask_seconds(model: ModelConfig, one: Ask, length: int) -> float:
+def _ask_seconds(run: RunConfig, one: Ask, length: int) -> float:
     from heedful import experiments
-    from heedful.data.batching import Encoded
+    from heedful.data.batching import SENTENCE_BEGINS, Encoded
     from heedful.engine.processors import threads
-    from heedful.models import build
 
     experiment = experiments.find(one.experiment)
     config = experiment.config.parse(one.options, f"the options of {one.experiment}")
-    encoded = Encoded(_texts(TEXTS, length), None, None, None)
-    network = build(model, WORDS, 2).eval()
+    network = _network(run)
+    labels = np.arange(TEXTS, dtype=np.int64) % 2
+    texts = _texts(TEXTS, length, network.embedding.num_embeddings)
+    targets = {
+        "evidence": texts.mark_words([[0]] * TEXTS),
+        SENTENCE_BEGINS: texts.mark_words([list(range(0, length, 20))] * TEXTS),
+    }
+    encoded = Encoded(texts, None, None, labels, targets=targets)
+    others = {name: _Beside(network, encoded) for name in experiment.runs(config, run)}
+    given = {"others": others} if others else {}
     with threads(1):
         began = time.process_time()
-        for _ in experiment.run(network, encoded.batches(TEXTS), config, np.random.default_rng(0)):
+        for _ in experiment.run(network, encoded.batches(TEXTS), config, np.random.default_rng(0), **given):
             pass
         return (time.process_time() - began) / TEXTS
 
 
-def _texts(number: int, length: int) -> Texts:
+@dataclass(frozen=True)
+class _Beside:
+    """Stands for a run that an experiment compares with (OtherRun): the network that is measured, on its texts."""
+
+    network: Trainable
+    encoded: Encoded
+    name: str = "measured"
+
+    def batch(self, places: Ints) -> Batch:
+        return self.encoded.batch(places)
+
+
+def _texts(number: int, length: int, n_words: int) -> Texts:
     """Every text twice, so that labels that alternate cannot be learnt: training does not stop early.
 
     Twenty words make a sentence, for models that read sentences.
     """
     from heedful.data.batching import Texts
 
-    once = np.random.default_rng(length).integers(4, WORDS, (number // 2, length + 2))
+    once = np.random.default_rng(length).integers(4, n_words, (number // 2, length + 2))
     lengths = np.full(number, length + 2, dtype=np.int64)
     sentences = np.tile(np.arange(length + 2, dtype=np.int64) // 20, number)
     begins = np.cumsum(lengths) - lengths

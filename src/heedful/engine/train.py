@@ -9,26 +9,21 @@ from __future__ import annotations
 import math
 import platform
 import time
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from importlib.metadata import version
-from itertools import chain
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
-from heedful.config import ModelConfig, RunConfig
-from heedful.data import locate, word2vec
-from heedful.data.batching import CPU, Encoded, encode
+from heedful.config import TrainingConfig
+from heedful.data.batching import CPU, Encoded, TextEncoder, encode
 from heedful.data.describe import describe_reading
-from heedful.data.vectors import load_vectors
 from heedful.data.vocabulary import Vocabulary
 from heedful.data.word_encoder import WordEncoder
+from heedful.engine.begin import Beginning, begin
 from heedful.engine.kinds import run_config
-from heedful.engine.model_sources import source_of
+from heedful.engine.model_sources import ModelSource, source_of
 from heedful.engine.processors import find_device, threads
 from heedful.engine.progress import Progress
 from heedful.engine.task import Task
@@ -36,19 +31,27 @@ from heedful.engine.workspace import Workspace
 from heedful.errors import Mistake
 from heedful.measure.performance import performance
 from heedful.models import build
-from heedful.models.classifier import AttentiveClassifier
 from heedful.models.model import Model
+from heedful.models.network import Network, Trainable
+from heedful.models.objectives import Bases
 from heedful.models.training import Epoch, TrainingState, Weights, finished, fit, predict
-from heedful.records import Corpus, Words
-from heedful.registry import ENCODERS
+from heedful.records import Corpus
 from heedful.store.checks import Damaged
-from heedful.store.run import Run, create
+from heedful.store.run import PRETRAINED, Run, create
 
 
 def train(
-    task: Task, corpus: Corpus, bases: Mapping[str, Run], workspace: Workspace, progress: Progress
+    task: Task,
+    corpus: Corpus,
+    bases: Mapping[str, Run],
+    workspace: Workspace,
+    progress: Progress,
+    source: ModelSource | None = None,
 ) -> Run:
-    """Train what the task describes, going on where an interrupted run stands. `bases` is what its objective needs."""
+    """Train what the task describes, going on where an interrupted run stands.
+
+    `bases` is what its objective needs, `source` the checkpoint that it begins with.
+    """
     run, config = workspace.run(task.run), run_config(task)
     state, n_threads = read_progress(run, progress, task.threads)
     for split in ("train", "dev"):
@@ -57,22 +60,19 @@ def train(
                 f"{corpus.name} has no {split} texts ({config.dataset}); training needs some of both."
             )
     progress.say(str(describe_reading(corpus)))
-    words = [text for e in corpus["train"] for text in (e.passage, e.query) if text]
-    vocabulary = Vocabulary.build(words, config.data.min_df or 1)
-    network, vectors = start(config, corpus, vocabulary, words, workspace.data_dirs)
-    device = find_device(workspace)
-    network.to(device)
-    if vectors is not None:
-        progress.say(coverage(vectors, len(vocabulary)))
-    info = run_info(task, corpus, vectors, device)
-    text = WordEncoder(vocabulary, corpus.tokenizer, config.model.hierarchical)
-    sets = [encode(corpus[split], text, len(corpus.labels), device) for split in ("train", "dev")]
-    networks = {name: load_base(base, name, vocabulary, corpus, device) for name, base in bases.items()}
+    begun = begin(config, corpus, source, workspace.data_dirs)
+    network, device = begun.network, find_device(workspace)
+    network.module.to(device)
+    for sentence in begun.says:
+        progress.say(sentence)
+    info = run_info(task, corpus, begun, device)
+    sets = [encode(corpus[split], begun.text, len(corpus.labels), device) for split in ("train", "dev")]
+    networks = {name: load_base(base, name, begun.words, corpus, device) for name, base in bases.items()}
     with threads(n_threads):
-        save = Saver(run, info, vocabulary)
+        save = Saver(run, info, begun)
         state = fit_all(task, network, sets, networks, state, n_threads, save, workspace, progress)
-        run.write_description(info, vocabulary.words)
-        run.write_summary("performance", test_scores(network, corpus, text))
+        run.write_description(info, begun.words, begun.pretrained)
+        run.write_summary("performance", test_scores(network, corpus, begun.text))
     run.finish()
     return run
 
@@ -80,8 +80,8 @@ def train(
 class Saver:
     """Writes checkpoints of one run: the folder appears with the first of them."""
 
-    def __init__(self, run: Run, info: dict[str, Any], vocabulary: Vocabulary) -> None:
-        self.run, self.info, self.vocabulary = run, info, vocabulary
+    def __init__(self, run: Run, info: dict[str, Any], begun: Beginning) -> None:
+        self.run, self.info, self.begun = run, info, begun
 
     def __call__(self, state: TrainingState, n_threads: int) -> None:
         notes: dict[str, Any] = {"history": [asdict(epoch) for epoch in state.history], "threads": n_threads}
@@ -92,7 +92,8 @@ class Saver:
         }
         best = {name: tensor.numpy() for name, tensor in state.best.items()}
         if not self.run.path.exists():
-            create(self.run.path, self.info, self.vocabulary.words, best, arrays, notes)
+            begun = self.begun
+            create(self.run.path, self.info, begun.words, best, arrays, notes, begun.pretrained)
             return
         self.run.write_checkpoint(arrays, notes)
         self.run.write_training(best, notes["history"])
@@ -100,9 +101,9 @@ class Saver:
 
 def fit_all(
     task: Task,
-    network: AttentiveClassifier,
+    network: Trainable,
     sets: list[Encoded],
-    bases: Mapping[str, AttentiveClassifier],
+    bases: Bases,
     state: TrainingState,
     n_threads: int,
     save: Saver,
@@ -118,7 +119,7 @@ def fit_all(
             steps = fit(network, train_set, dev_set, config, task.config.seed, state, bar.step, bases)
             for after in steps:
                 state = after
-                bar.note(describe(state.history[-1], config.epochs))
+                bar.note(describe(state.history[-1], config))
                 if time.monotonic() - saved > workspace.checkpoint_every and not finished(state, config):
                     save(state, n_threads)
                     saved = time.monotonic()
@@ -134,59 +135,20 @@ def fit_all(
     return state
 
 
-def start(
-    config: RunConfig,
-    corpus: Corpus,
-    vocabulary: Vocabulary,
-    words: Sequence[Words],
-    data_dirs: Sequence[Path],
-) -> tuple[AttentiveClassifier, dict[str, Any] | None]:
-    """A fresh network, with its word vectors where they were asked for."""
-    vectors = None
-    model_config: ModelConfig = config.model
-    if config.vectors == word2vec.NAME:
-        vectors = word2vec.train_word2vec(words, vocabulary, model_config.embedding_dim, config.seed)
-    elif config.vectors is not None:
-        rng = np.random.default_rng([config.seed, 0])
-        missing, folders = config.training.missing_vectors, locate.data_dirs(data_dirs)
-        counts = Counter(chain.from_iterable(text.forms for text in words))
-        vectors = load_vectors(config.vectors, vocabulary, folders, missing=missing, rng=rng, counts=counts)
-        model_config = model_config.model_copy(update={"embedding_dim": vectors.matrix.shape[1]})
-    has_query = corpus.task != "classification"
-    network = build(model_config, len(vocabulary), len(corpus.labels), has_query, config.seed)
-    if vectors is None:
-        return network, None
-    with torch.no_grad():
-        network.embedding.weight.copy_(torch.from_numpy(vectors.matrix))
-    found = {"dim": vectors.matrix.shape[1], "types": vectors.types, "tokens": vectors.tokens}
-    return network, {"vectors": config.vectors, **found}
-
-
-def load_base(
-    run: Run, name: str, vocabulary: Vocabulary, corpus: Corpus, device: torch.device
-) -> AttentiveClassifier:
+def load_base(run: Run, name: str, words: tuple[str, ...], corpus: Corpus, device: torch.device) -> Network:
     """A trained network that an objective looks at. It reads the same batches, so it must know the same words."""
     base = load(run, device)
-    if run.words != vocabulary.words or base.labels != corpus.labels:
+    if run.words != words or base.labels != corpus.labels:
         raise Mistake(
             f"{run.path}, which the objective needs as {name!r}, does not have the words and labels of {corpus.name}: "
             "train it on the same data."
         )
-    assert isinstance(base.network, AttentiveClassifier)
-    return base.network.requires_grad_(False)
+    network: Any = base.network
+    network.module.requires_grad_(False)
+    return base.network
 
 
-def coverage(vectors: dict[str, Any], n_words: int) -> str:
-    """How many words of the training texts the vectors know."""
-    return (
-        f"word vectors {vectors['vectors']}: {vectors['types']:.1%} of {n_words:,} words have one, "
-        f"{vectors['tokens']:.1%} of the running words"
-    )
-
-
-def run_info(
-    task: Task, corpus: Corpus, vectors: dict[str, Any] | None, device: torch.device
-) -> dict[str, Any]:
+def run_info(task: Task, corpus: Corpus, begun: Beginning, device: torch.device) -> dict[str, Any]:
     """What config.json holds."""
     config = run_config(task)
     words = {
@@ -196,12 +158,12 @@ def run_info(
     return {
         "key": task.key,
         "config": config.model_dump(mode="json"),
-        "model": {"description": describe_model(config.model)},
+        "model": dict(begun.about),
         "task": corpus.task,
         "labels": list(corpus.labels),
         "tokenizer": corpus.tokenizer,
-        "embedding_dim": vectors["dim"] if vectors else config.model.embedding_dim,
-        "vectors": vectors,
+        "embedding_dim": begun.embedding_dim,
+        "vectors": None if begun.vectors is None else dict(begun.vectors),
         "data": {
             "name": corpus.name,
             "fingerprint": task.source,
@@ -209,22 +171,15 @@ def run_info(
             "words": words,
             "skipped": list(corpus.skipped),
         },
-        "versions": library_versions(),
+        **({} if task.edited is None else {"edited": list(task.edited)}),
+        "versions": library_versions(config.start is not None),
         "device": str(device),
     }
 
 
-def describe_model(config: ModelConfig) -> str:
-    """In words: "a bidirectional LSTM with additive attention"."""
-    encoder = (
-        getattr(ENCODERS.find(config.encoder), "title", "") or f"a model with the encoder {config.encoder!r}"
-    )
-    levels = " over words and sentences" if config.hierarchical else ""
-    return f"{encoder} with {config.attention} attention{levels}"
-
-
-def library_versions() -> dict[str, str]:
-    found = {name: version(name) for name in ("heedful", "torch", "numpy", "spacy")}
+def library_versions(checkpoint: bool = False) -> dict[str, str]:
+    names = ("heedful", "torch", "numpy", "spacy", *(["transformers"] if checkpoint else []))
+    found = {name: version(name) for name in names}
     return found | {"python": platform.python_version()}
 
 
@@ -247,7 +202,7 @@ def read_progress(run: Run, progress: Progress, n_threads: int) -> tuple[Trainin
     return TrainingState([Epoch(**row) for row in notes["history"]], **parts), notes["threads"]
 
 
-def test_scores(network: AttentiveClassifier, corpus: Corpus, text: WordEncoder) -> dict[str, Any]:
+def test_scores(network: Network, corpus: Corpus, text: TextEncoder) -> dict[str, Any]:
     """Scores on the test split, or on dev where there is none; what is undefined (nan) is None."""
     split = "test" if corpus["test"] else "dev"
     examples = corpus["test"] or corpus["dev"]
@@ -259,9 +214,10 @@ def test_scores(network: AttentiveClassifier, corpus: Corpus, text: WordEncoder)
     return {"split": split, "examples": len(encoded), **defined}
 
 
-def describe(epoch: Epoch, epochs: int) -> str:
+def describe(epoch: Epoch, config: TrainingConfig) -> str:
     mark = " (best)" if epoch.best else ""
-    return f"epoch {epoch.epoch}/{epochs} loss {epoch.loss:.4f} dev {epoch.score:.4f}{mark}"
+    score = "" if config.metric == "loss" else f" dev {epoch.score:.4f}"
+    return f"epoch {epoch.epoch}/{config.epochs} loss {epoch.loss:.4f}{score}{mark}"
 
 
 def load(run: Run, device: torch.device = CPU) -> Model:
@@ -272,11 +228,25 @@ def load(run: Run, device: torch.device = CPU) -> Model:
 def load_network(run: Run, device: torch.device = CPU) -> Model:
     """The model that was trained in this folder."""
     info, config = run.info, run.config
-    vocabulary = Vocabulary(run.words)
     labels = tuple(info["labels"])
-    sizes = config.model.model_copy(update={"embedding_dim": info["embedding_dim"]})
-    network = build(sizes, len(vocabulary), len(labels), info["task"] != "classification")
+    if config.start is not None:
+        return load_fine_tuned(run, device)
+    vocabulary = Vocabulary(run.words)
+    sizes = config.model.with_vectors(info["embedding_dim"])
+    text = WordEncoder.of(vocabulary, info["tokenizer"], config.model)
+    network = build(sizes, text.n_ids, len(labels), info["task"] != "classification")
     network.load_state_dict({name: torch.from_numpy(array) for name, array in run.weights().items()})
     network.to(device).eval()
-    text = WordEncoder(vocabulary, info["tokenizer"], config.model.hierarchical)
     return Model(run.name, network, text, labels, info["task"], config.seed)
+
+
+def load_fine_tuned(run: Run, device: torch.device) -> Model:
+    """A checkpoint that was trained in this folder. The one that it began with is not needed any more."""
+    from heedful.models.huggingface.fine_tuning import reopen
+
+    weights = {name: torch.from_numpy(array) for name, array in run.weights().items()}
+    query = run.info["task"] != "classification"
+    model = reopen(run.path / PRETRAINED, weights, query=query, long=run.info["model"]["long"])
+    network: Any = model.network
+    network.module.to(device)
+    return replace(model, labels=run.labels, task=run.info["task"], seed=run.config.seed)

@@ -145,7 +145,7 @@ def _line(table: pa.Table) -> Line:
     """Mean, quantiles and shares of epsilon-max JSD; how much of what is possible; exact against Adam."""
     jsd, ceiling = column(table, "jsd"), column(table, "ceiling")
     defined = ~np.isnan(jsd)
-    line = spread(jsd) | quantiles(jsd)
+    line = spread(jsd, within=COLUMNS["jsd"].possible) | quantiles(jsd)
     line["above_half"] = share(jsd > 0.5, defined)
     line["mean_of_ceiling"] = mean(np.divide(jsd, ceiling, out=np.full_like(jsd, np.nan), where=ceiling > 0))
     line["exact"] = share(column(table, "exact") > 0, defined)
@@ -154,7 +154,7 @@ def _line(table: pa.Table) -> Line:
     line["mean_bound"] = mean(column(table, "bound"))
     if "gap" in table.column_names:
         gap, adam = column(table, "gap"), column(table, "jsd_adam")
-        line["adam"] = spread(adam) | quantiles(adam)
+        line["adam"] = spread(adam, within=COLUMNS["jsd"].possible) | quantiles(adam)
         line["gap"] = spread(gap) | quantiles(gap)
         line["gap"]["max"] = plain({"max": float(np.nanmax(gap)) if defined.any() else np.nan})["max"]
     return line

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from heedful.experiments.description import Column, Reason, Trial, places_by, quartiles
+from heedful.experiments.seed_floor import seed_floor
 from heedful.experiments.verdict import Grade, Verdict, Wording, border, ends, grade_at, percent
 from heedful.figures.figure import Figure
 from heedful.measure.columns import column
@@ -61,22 +62,38 @@ def verdict(trial: Trial) -> Verdict:
         return Verdict(
             QUESTION, "unclear", "Undefined", sentence, RULE, "has no alternative", bars=(PINNED, FREE)
         )
-    shares = jsd[defined] / ceiling[defined]
-    low, high = mean_interval(shares, resamples=RESAMPLES)
+    shares, most = jsd[defined] / ceiling[defined], column(trial.table, "bound")[defined] / ceiling[defined]
+    low, high = mean_interval(shares, resamples=RESAMPLES, within=(0.0, 1.0))
     found = Interval(float(shares.mean()), low, high)
     exact = bool((column(trial.table, "exact")[defined] > 0).all())
+    bound = None if exact else mean_interval(np.minimum(most, 1.0), resamples=RESAMPLES, within=(0.0, 1.0))[1]
     grade = grade_of_freedom(found.value, exact)
     answer, clause = WORDINGS[grade]
     epsilon = epsilon_of(trial.options.get("epsilon"), trial.task != "classification")
     within = f"while the prediction changes by at most {epsilon:g}"
     least = "" if exact else "at least "
+    beyond = "" if exact else f"; by the upper bounds, no more than {np.minimum(most, 1.0).mean():.0%}"
     above = float((jsd[defined] > 0.5).mean())
     sentence = (
         f"Attention can be moved {least}{percent(found)} of the way to the most different attention there is, "
-        f"{within} (mean of {int(defined.sum()):,} texts). In {above:.0%} of the texts the distance is above 0.5, "
-        f"where ln 2 = 0.69 is the most possible.{border(found, PINNED, FREE)}"
+        f"{within} (mean of {int(defined.sum()):,} texts{beyond}). In {above:.0%} of the texts the distance is above "
+        f"0.5, where ln 2 = 0.69 is the most possible.{border(found, PINNED, FREE)}"
     )
-    return Verdict(QUESTION, grade, answer, sentence, RULE, clause, *ends(found), bars=(PINNED, FREE))
+    # What was found is a lower bound: the truth is between the interval's lower end and that of the upper bounds.
+    value, low_end, high_end = ends(found if bound is None else Interval(found.value, low, max(high, bound)))
+    return Verdict(
+        QUESTION,
+        grade,
+        answer,
+        sentence,
+        RULE,
+        clause,
+        value,
+        low_end,
+        high_end,
+        bars=(PINNED, FREE),
+        rising=False,
+    )
 
 
 def grade_of_freedom(share: float, exact: bool) -> Grade:
@@ -91,13 +108,15 @@ def figures(trial: Trial) -> list[Figure]:
     """Figures 4 and 5, and what the published search missed."""
     from heedful.figures.drawing import against, by_max_attention, dots, groups_of, histogram, some
 
-    line, frame = trial.summary["overall"], trial.frame("jsd")
+    line, frame, floor = trial.summary["overall"], trial.frame("jsd"), seed_floor(trial)
+    references = {"most possible: ln 2": LN2} | (floor.line(floor.jsd) if floor else {})
+    chance = floor.sentence(line["mean"]) if floor and line["mean"] is not None else ""
     made = [
         Figure(
             "jsd",
             "How far attention can be moved",
             "Each bar counts the texts for which the most different attention with the same prediction is this far "
-            "from the model's own. Right: attention could have been anything.",
+            f"from the model's own. Right: attention could have been anything.{chance}",
             f"Histogram of the epsilon-max JSD; {quartiles(line)}.",
             histogram(
                 frame,
@@ -105,7 +124,7 @@ def figures(trial: Trial) -> list[Figure]:
                 COLUMNS["jsd"].edges_of(frame.value).tolist(),
                 "jsd",
                 "distance of the farthest attention (JSD)",
-                references={"most possible: ln 2": LN2},
+                references=references,
                 domain=(0.0, 0.7),
                 description="Histogram of the epsilon-max JSD of each text",
             ),

@@ -86,7 +86,7 @@ class Vertices:
         return alpha
 
 
-def exact_adversary(alpha: Floats, s: Floats, bias: float, real: Bools, epsilon: float) -> Adversary:
+def exact_adversary(alpha: Floats, s: Floats, bias: float, real: Bools, epsilon: float | Floats) -> Adversary:
     """alpha (B, T) the model's attention, s (B, T) = theta . h_t, real (B, T) -> the exact epsilon-max JSD.
 
     A text without words keeps its empty attention: JSD 0.
@@ -104,7 +104,7 @@ def exact_adversary(alpha: Floats, s: Floats, bias: float, real: Bools, epsilon:
     return Adversary(found, distance, np.where(some, delta_y, 0.0), distance, some)
 
 
-def slab(z: Floats, epsilon: float) -> tuple[Floats, Floats]:
+def slab(z: Floats, epsilon: float | Floats) -> tuple[Floats, Floats]:
     """The logits between which |sigmoid(.) - sigmoid(z)| <= epsilon.
 
     logit(y + epsilon) = ln (y + epsilon) / (1 - y - epsilon), with 1 - y as sigmoid(-z): no digit is lost
@@ -113,7 +113,7 @@ def slab(z: Floats, epsilon: float) -> tuple[Floats, Floats]:
     return log_ratio(expit(z), expit(-z), -epsilon), log_ratio(expit(z), expit(-z), epsilon)
 
 
-def log_ratio(p: Floats, q: Floats, moved: float) -> Floats:
+def log_ratio(p: Floats, q: Floats, moved: float | Floats) -> Floats:
     """ln (p + moved) / (q - moved), infinite where moving that much leaves [0, 1]."""
     with np.errstate(divide="ignore"):
         return np.log(np.maximum(p + moved, 0.0)) - np.log(np.maximum(q - moved, 0.0))

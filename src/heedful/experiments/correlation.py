@@ -11,7 +11,9 @@ with one word or constant scores: that is null, is counted, and is never average
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,12 +27,13 @@ from heedful.experiments.correlation_published import compare
 from heedful.experiments.correlation_verdict import QUESTION, reasons, verdict
 from heedful.experiments.description import Column, Measure, Statistic, Trial
 from heedful.experiments.experiment import Batches, Chunk, Experiment, Ints, States, Summary, generators
-from heedful.experiments.summary import Bools, Line, column, mean, spread
+from heedful.experiments.summary import Bools, Line, column, mean, plain, spread
 from heedful.figures.figure import Figure
 from heedful.figures.names import pair_name
 from heedful.measure.agreement import expected_overlap, top_k_overlap
 from heedful.measure.columns import Floats
 from heedful.measure.rank import kendall, spearman, weighted_kendall
+from heedful.measure.statistics import significant
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -77,7 +80,11 @@ def run(
     `overlap_expected`, what the overlap would be if one of the two were a random ranking."""
     import torch
 
+    from heedful.models.classifier import AttentiveClassifier
+
     CORRELATION.check(model.can)
+    if isinstance(model, AttentiveClassifier):  # ours are small: ranks of float64, not of float32's rounding
+        model = copy.deepcopy(model).double()
     methods = methods_of(config, model, states or {})
     generator_of = generators(rng)
     for examples, batch in batches:
@@ -181,7 +188,7 @@ def compared(first: Floats, second: Floats, real: Bools, k: int) -> Chunk:
 def summarise(table: pa.Table) -> Summary:
     """For each pair, overall and by predicted class: n, undefined, mean, std, interval of each measure.
 
-    `tau` also has sig_frac, the share of the defined ones with p <= .05 (table 2).
+    `tau` also has sig_frac, the share of the defined ones with p <= .05 (table 2), and `significant`, the same by sign.
     """
     names = table["pair"].to_numpy(zero_copy_only=False)
     return {str(name): _by_class(table.filter(pa.array(names == name))) for name in dict.fromkeys(names)}
@@ -197,7 +204,11 @@ def _by_class(table: pa.Table) -> Line:
 
 def _line(table: pa.Table) -> Line:
     p, expected = column(table, "p"), column(table, "overlap_expected")
-    line = {name: spread(column(table, name), p if name == "tau" else None) for name in MEASURES}
+    line = {
+        name: spread(column(table, name), p if name == "tau" else None, within=COLUMNS[name].possible)
+        for name in MEASURES
+    }
+    line["tau"]["significant"] = plain(asdict(significant(column(table, "tau"), p)))
     line["overlap"]["expected"] = mean(expected)
     return line
 
@@ -238,14 +249,14 @@ COLUMNS = {
 
 CORRELATION = Experiment(
     name="correlation", question=QUESTION, paper="Jain & Wallace 2019, section 4.1",
-    config=CorrelationConfig, needs=frozenset({"attends"}), version="1", run=run, summarise=summarise,
+    config=CorrelationConfig, needs=frozenset({"attends"}), version="2", run=run, summarise=summarise,
     asks="whether its attention agrees with other explanations", columns=COLUMNS, by="pair",
     group_title=pair_name,
     measures=(
         _measure("tau_g", "τ of attention and gradient × input", "τ gradient", "attention/gradient_x_input"),
         _measure("tau_loo", "τ of attention and leave-one-out", "τ leave-one-out", "attention/omission"),
         _measure(
-            "tau_ceiling",
+            "tau_reference",
             "τ of gradient × input and leave-one-out",
             "τ of the two",
             "gradient_x_input/omission",

@@ -8,8 +8,9 @@ from typing import Any
 import altair as alt
 
 from heedful.experiments.correlation_published import overall_means
-from heedful.experiments.correlation_verdict import ATTENTION_PAIRS, CEILING, FLOOR
+from heedful.experiments.correlation_verdict import ATTENTION_PAIRS, REFERENCE
 from heedful.experiments.description import Column, Trial
+from heedful.experiments.seed_floor import seed_floor
 from heedful.figures.drawing import Data, chart, draws, finish, histogram
 from heedful.figures.figure import Figure, Spec
 from heedful.figures.names import pair_name
@@ -17,7 +18,7 @@ from heedful.figures.theme import variable
 
 
 def figures(trial: Trial, tau: Column) -> tuple[Figure, ...]:
-    """All pairs, then each: with chance and the ceiling as lines where attention is one of the two."""
+    """All pairs, then each: with chance and the reference as lines where attention is one of the two."""
     summary, published = trial.summary, overall_means(trial)
     means = {pair: lines["overall"]["tau"]["mean"] for pair, lines in summary.items()}
     told = "; ".join(f"{pair_name(pair)} {mean:.2f}" for pair, mean in means.items() if mean is not None)
@@ -33,18 +34,25 @@ def figures(trial: Trial, tau: Column) -> tuple[Figure, ...]:
             wide=True,
         )
     ]
+    floor = seed_floor(trial)
     for pair in summary:
-        references = {
-            name: means[other]
-            for other, name in {FLOOR: "chance", CEILING: "ceiling"}.items()
-            if pair in ATTENTION_PAIRS and means.get(other) is not None
-        }
-        what = {FLOOR: " (chance)", CEILING: " (the ceiling)"}.get(pair, "")
-        lines = (
-            " Better than chance is right of the first line; as good as can be is at the second."
-            if references
-            else ""
-        )
+        references, lines = {}, ""
+        if pair in ATTENTION_PAIRS:
+            references["chance"] = 0.0  # the mean of a random order, by its law
+            lines = " Better than chance is right of the line."
+            if (mean := means.get(REFERENCE)) is not None:
+                references["reference"] = mean
+                lines = (
+                    " Better than chance is right of the first line; as well as the two others agree with each other "
+                    "is at the second."
+                )
+        what = {"attention/random": " (chance)", REFERENCE: " (the reference)"}.get(pair, "")
+        if floor is not None and floor.tau is not None and pair in ATTENTION_PAIRS:
+            references |= floor.line(floor.tau)
+            lines += (
+                f" Between seeds: attention agrees with that of the same model trained with another seed by "
+                f"{floor.tau:.2f} (mean of {floor.seeds} seeds)."
+            )
         made.append(
             Figure(
                 "tau-" + pair.replace("/", "-"),

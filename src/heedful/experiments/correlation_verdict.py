@@ -1,4 +1,7 @@
-"""The verdict of correlation: how far attention gets from chance to the agreement of other explanations."""
+"""The verdict of correlation: how far attention gets from chance to the agreement of other explanations.
+
+That agreement is a reference and no ceiling: attention can agree better with both than they do with each other.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +21,22 @@ from heedful.experiments.verdict import (
     percent,
     two_digits,
 )
+from heedful.measure.chance import tau_floor
 from heedful.measure.columns import Floats, column, rows_of
+from heedful.measure.paired import sign_flip_test
 from heedful.measure.statistics import Interval, mean_interval
 
 QUESTION = "Does attention agree with other measures of what mattered?"
 ATTENTION_PAIRS = ("attention/gradient_x_input", "attention/omission")
-CEILING, FLOOR = "gradient_x_input/omission", "attention/random"
-AGREES, PARTLY = 0.8, 0.5  # of the way from chance to the ceiling
-APART = 0.2  # tau between chance and ceiling, or there is nothing to measure against
+REFERENCE = "gradient_x_input/omission"
+AGREES, PARTLY = 0.8, 0.5  # of the way from chance to the reference
+APART = 0.2  # tau between chance and reference, or there is nothing to measure against
 RESAMPLES = 1000
 RULE = (
-    f"From {AGREES:.0%} of the way from chance to the ceiling on: it agrees; from {PARTLY:.0%} on: partly; "
-    f"below: weakly. Ceiling: how well gradients and leave-one-out agree with each other."
+    f"From {AGREES:.0%} of the way from chance to the reference on: it agrees; from {PARTLY:.0%} on: partly; "
+    f"below: weakly. Reference: how well gradients and leave-one-out agree with each other."
 )
+CLAIM = "attention agrees with other explanations better than a random order"
 WORDINGS: dict[Grade, Wording] = {
     "for": Wording("Yes", "agrees with other explanations about as well as they agree with each other"),
     "mixed": Wording("Partly", "agrees only partly with other explanations"),
@@ -40,34 +46,35 @@ NO_BETTER = Wording("No", "agrees with other explanations no better than chance"
 
 
 def verdict(trial: Trial) -> Verdict:
-    """tau of attention with gradients and leave-one-out, on the way from chance to the ceiling.
+    """tau of attention with gradients and leave-one-out, on the way from chance to the reference.
 
-    The ceiling is the tau of gradients with leave-one-out, chance is that of attention with a random order:
-    share = (tau - chance) / (ceiling - chance) of the means over the texts where all of them are defined,
-    its interval by a bootstrap over those texts.
+    The reference is the tau of gradients with leave-one-out; chance is that of a random order, by its law and not by a
+    draw (measure/chance.py): it is 0. share = (tau - chance) / (reference - chance) of the means over the texts where
+    all of them are defined, its interval by a bootstrap over those texts. The claim: by sign flips.
     """
-    pairs = (*ATTENTION_PAIRS, CEILING, FLOOR)
-    taus = [column(rows_of(trial.table, "pair", pair), "tau") for pair in pairs]
+    rows = [rows_of(trial.table, "pair", pair) for pair in (*ATTENTION_PAIRS, REFERENCE)]
+    taus = [column(one, "tau") for one in rows]
     if len({len(tau) for tau in taus}) != 1 or not len(taus[0]):
         sentence = "This was asked of other pairs of explanations than those of the paper: see the figures."
         return unclear("Not asked", sentence, "was not compared as in the paper")
-    stacked = np.stack(taus)  # (4, texts)
-    defined = stacked[:, ~np.isnan(stacked).any(0)]
+    stacked = np.stack([*taus, np.zeros(len(taus[0]))])  # (4, texts): the last is chance
+    known = ~np.isnan(stacked).any(0)
+    defined, floor = stacked[:, known], tau_floor(column(rows[0], "n_words")[known])
     if defined.shape[1] < 2:
         sentence = "Agreement is undefined: the attention gives all words of a text the same weight."
         return unclear("Undefined", sentence, "is the same for every word")
-    ceiling, floor = (float(tau) for tau in defined[2:].mean(1))
+    reference = float(defined[2].mean())
     numbers = (
         f"Kendall's τ, mean over {defined.shape[1]:,} texts: {_mean(defined[0])} with gradient × input, "
-        f"{_mean(defined[1])} with leave-one-out; a random order gets {two_digits(floor):.2f}, and the two "
-        f"alternatives agree with each other at {two_digits(ceiling):.2f}."
+        f"{_mean(defined[1])} with leave-one-out; a random order gets 0 ± {1.96 * floor.std:.2f} (95%, by its law), "
+        f"and the two alternatives agree with each other at {two_digits(reference):.2f}."
     )
     grade = grade_of_agreement(defined.mean(1))
     if grade == "unclear":
         sentence = f"The other explanations hardly agree with each other: nothing to compare with. {numbers}"
         clause = "cannot be compared, because the other explanations disagree with each other"
         return unclear("Cannot be told", sentence, clause)
-    found = _share(defined)
+    found, p = _share(defined), sign_flip_test(defined[:2].mean(0))
     no_better = found.high <= 0 or (found.value < PARTLY and found.low <= 0)
     answer, clause = NO_BETTER if no_better else WORDINGS[grade]
     reached = (
@@ -77,7 +84,9 @@ def verdict(trial: Trial) -> Verdict:
     if found.value >= 1:
         reached = "Attention agrees with other explanations at least as well as they agree with each other."
     sentence = f"{reached} {numbers}{border(found, PARTLY, AGREES)}"
-    return Verdict(QUESTION, grade, answer, sentence, RULE, clause, *ends(found), bars=(PARTLY, AGREES))
+    return Verdict(
+        QUESTION, grade, answer, sentence, RULE, clause, *ends(found), bars=(PARTLY, AGREES), claim=CLAIM, p=p
+    )
 
 
 def unclear(answer: str, sentence: str, clause: str) -> Verdict:
@@ -85,15 +94,15 @@ def unclear(answer: str, sentence: str, clause: str) -> Verdict:
 
 
 def grade_of_agreement(means: Floats) -> Grade:
-    """Of the mean taus with gradients and with leave-one-out, the ceiling and chance, over the same texts."""
-    gradients, omission, ceiling, floor = means.tolist()
-    if ceiling - floor < APART:
+    """Of the mean taus with gradients and with leave-one-out, the reference and chance, over the same texts."""
+    gradients, omission, reference, floor = means.tolist()
+    if reference - floor < APART:
         return "unclear"
-    return grade_at(((gradients + omission) / 2 - floor) / (ceiling - floor), PARTLY, AGREES, rising=True)
+    return grade_at(((gradients + omission) / 2 - floor) / (reference - floor), PARTLY, AGREES, rising=True)
 
 
 def _mean(values: Floats) -> str:
-    low, high = mean_interval(values, resamples=RESAMPLES)
+    low, high = mean_interval(values, resamples=RESAMPLES, within=(-1.0, 1.0))
     return interval(Interval(float(values.mean()), low, high))
 
 

@@ -5,9 +5,10 @@ Everything here is a frozen record, and every function of a `Trial` is pure: no 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +31,11 @@ class Column:
     drawn: bool = True
     bins: int = 20
     edges: tuple[float, ...] | None = None  # of the bins, where they are not `bins` equal ones
+
+    @property
+    def possible(self) -> tuple[float, float]:
+        """The least and the greatest value that the measure can have; what has no limit is infinite."""
+        return (-math.inf if self.low is None else self.low), (math.inf if self.high is None else self.high)
 
     def edges_of(self, values: Floats) -> Floats:
         """The edges of the bins that a histogram of these values has."""
@@ -55,6 +61,30 @@ class Measure:
     column: str
     line: str  # where n, mean, low and high of it stand in the summary: a path of keys with dots
     group: str | None = None  # the value of `Experiment.by` whose rows are meant
+
+
+@dataclass(frozen=True, slots=True)
+class MethodMeasure:
+    """A number that each text gives to each explainer: what `heedful audit` compares explainers by.
+
+    A row belongs to the explainer that its column `method` names, or `only` to one; under several conditions (how a
+    word was removed) to the one in its column `condition`. Several rows of one text and method are averaged.
+    """
+
+    name: str  # in a bar: faithfulness(lrp).NAME
+    title: str
+    reading: str  # one sentence: what more of it means
+    column: str
+    method: str = "method"
+    only: str | None = None
+    condition: str | None = None
+    chance: str | None = None  # the column of what a random order gets; None: the rows of the method `random`
+    possible: str | float | None = (
+        None  # the column of what the best order that was found gets, or what that is
+    )
+    rising: bool = True  # more is better
+    about: Literal["faithfulness", "ground truth", "plausibility"] = "faithfulness"
+    ranks: bool = False  # explainers are ordered by it
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +149,9 @@ class Trial:
     task: str = "classification"
     published: Sequence[Published] = ()  # of this experiment, in this setting
     sources: Sequence[str] = ()  # of published numbers, the most trusted first
+    beside: Mapping[str, Mapping[str, Any]] = field(
+        default_factory=dict
+    )  # summaries of the same run's other experiments, for figures that can be held against one of them
 
     def frame(self, column: str, by: str | None = None, group: str | None = None) -> Frame:
         return frame(self.table, column, by, group)

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from heedful.experiments.attention_choice import AttentionChoice
-from heedful.experiments.description import Measure, Statistic
+from heedful.experiments.description import Measure, MethodMeasure, Statistic
 from heedful.experiments.erasure_description import (
     COLUMNS,
     ERASURE_QUESTION,
@@ -70,7 +70,7 @@ def _line(table: pa.Table) -> Line:
     defined = ~np.isnan(delta)
     rank = spearman(delta[None], alpha[None], defined[None])[0] if defined.any() else float("nan")
     return (
-        spread(delta)
+        spread(delta, within=COLUMNS["delta_js"].possible)
         | quantiles(delta)
         | {
             "negative": share(delta < 0, defined),  # r mattered more
@@ -91,6 +91,12 @@ ERASURE = Experiment(
         Statistic(
             "other item matters more", "overall.negative",
             "Other item matters more: share of the texts in which removing a random item changes the output more.",
+        ),
+    ),
+    method_measures=(
+        MethodMeasure(
+            "js", "change of the output without the most attended item", "More: it mattered more.", "js_top",
+            only="attention", chance="js_random",
         ),
     ),
     draw=erasure_figures, judge=erasure_verdict, examples=erasure_reasons, tabulate=erasure_compare,

@@ -8,10 +8,11 @@ import numpy as np
 
 from heedful.experiments.comparison import SETTING, Comparison, Evidence, Table, mean_of, number, seeds
 from heedful.experiments.description import Column, Reason, Trial, number_at, places_by
-from heedful.experiments.verdict import Grade, Verdict, Wording, border, ends, grade_at, percent
+from heedful.experiments.verdict import Grade, Verdict, Wording, border, ends, grade_at, known, percent
 from heedful.figures.figure import Figure
 from heedful.measure.columns import Floats, column
-from heedful.measure.statistics import between_seeds, mcnemar, proportion
+from heedful.measure.paired import mcnemar
+from heedful.measure.statistics import between_seeds, proportion
 
 LN2 = float(np.log(2))
 MARGINS = {"< .1": (0.0, 0.1), ".1 to .5": (0.1, 0.5), "≥ .5": (0.5, 1.1)}  # of the two most probable labels
@@ -74,7 +75,20 @@ def erasure_verdict(trial: Trial) -> Verdict:
         f"without a random other one; the median of the difference is {np.median(delta):.4f} nats "
         f"(of at most {LN2:.2f}).{border(found, *bars)}"
     )
-    return Verdict(ERASURE_QUESTION, grade, answer, sentence, ERASURE_RULE, clause, *ends(found), bars=bars)
+    claim = "removing the most attended item matters more often than removing another one"
+    p = mcnemar(int((delta > 0).sum()), int((delta < 0).sum()))
+    return Verdict(
+        ERASURE_QUESTION,
+        grade,
+        answer,
+        sentence,
+        ERASURE_RULE,
+        clause,
+        *ends(found),
+        bars=bars,
+        claim=claim,
+        p=known(p),
+    )
 
 
 def erasure_figures(trial: Trial) -> list[Figure]:
@@ -158,7 +172,19 @@ def flips_verdict(trial: Trial) -> Verdict:
         f"Without its most attended item the decision changes in {percent(found)} of {len(i):,} texts, without a "
         f"random other item in {percent(other)}: {compared(found.value, other.value, p)}.{border(found, *bars)}"
     )
-    return Verdict(FLIPS_QUESTION, grade, answer, sentence, FLIPS_RULE, clause, *ends(found), bars=bars)
+    claim = "removing the most attended item changes the decision more often than removing another one"
+    return Verdict(
+        FLIPS_QUESTION,
+        grade,
+        answer,
+        sentence,
+        FLIPS_RULE,
+        clause,
+        *ends(found),
+        bars=bars,
+        claim=claim,
+        p=known(p),
+    )
 
 
 def compared(top: float, random: float, p: float) -> str:

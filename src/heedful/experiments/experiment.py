@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from heedful.config import Config
+from heedful.config import Config, RunConfig, TrialConfig
 from heedful.errors import Mistake
+from heedful.experiments.certainty import settle
 from heedful.experiments.comparison import Comparison, Evidence, measures_beside
-from heedful.experiments.description import Column, Measure, Reason, Statistic, Trial, Weights
+from heedful.experiments.description import Column, Measure, MethodMeasure, Reason, Statistic, Trial, Weights
 from heedful.experiments.verdict import Verdict, from_json, to_json
 from heedful.figures.figure import Figure
 
@@ -42,13 +44,22 @@ def no_explainers(config: Config) -> tuple[str, ...]:
     return ()
 
 
+def no_warning(summary: Mapping[str, Any]) -> str:
+    return ""
+
+
+def no_runs(config: Config, about: RunConfig | TrialConfig) -> Mapping[str, RunConfig]:
+    return {}
+
+
 @dataclass(frozen=True, slots=True)
 class Experiment:
     """A question by name.
 
     `run(model, batches, config, rng)` yields chunks with the columns `example` (index), `predicted`
     (label), `max_attention`, `n_words`, and its own. `version` changes whenever the rows would. An experiment
-    one of whose `explainers` learns is also given `states`: what each has learnt, by name.
+    one of whose `explainers` learns is also given `states`: what each has learnt, by name. One that compares with
+    other `runs` is given `others` (other_runs.py), by its own names for them.
     What follows `summarise` describes the rows, and may be left out: then they are listed and drawn as they are.
     Its functions are pure, and none needs torch.
     """
@@ -67,6 +78,7 @@ class Experiment:
     group_title: Callable[[str], str] = str  # what a value of that column is called
     measures: tuple[Measure, ...] = ()
     statistics: tuple[Statistic, ...] = ()  # of a run, beside other runs
+    method_measures: tuple[MethodMeasure, ...] = ()  # what it tells of each explainer, for `heedful audit`
     weights: Weights | None = None
     draw: Callable[[Trial], Sequence[Figure]] | None = None
     judge: Callable[[Trial], Verdict] | None = None  # None: the experiment has no say in the headline
@@ -76,6 +88,12 @@ class Experiment:
     explainers: Callable[[Any], Iterable[str]] = (
         no_explainers  # that it uses, by name, given its configuration
     )
+    # The warning that an outcome (a summary) puts on every other conclusion about the same data; empty: none.
+    warn: Callable[[Mapping[str, Any]], str] = no_warning
+    # Other runs that it compares with, by its own names for them, given its configuration and what it asks about (a run
+    # or a model on other data). They are trained first, once for all that need them.
+    runs: Callable[[Any, RunConfig | TrialConfig], Mapping[str, RunConfig]] = no_runs
+    marks_sentences: bool = False  # whether its batches are to say where sentences begin
 
     def check(self, can: frozenset[str], model: str = "this model") -> None:
         """Refuse by name a model that lacks what the question needs."""
@@ -92,7 +110,11 @@ class Experiment:
         return plain_figures(self, trial)
 
     def verdict(self, trial: Trial) -> Verdict | None:
-        return None if self.judge is None else self.judge(trial)
+        """What the experiment says, and `undecided` where its interval does not allow to say it (certainty.py)."""
+        if self.judge is None:
+            return None
+        texts = len(pc.unique(trial.table["example"]))
+        return settle(self.judge(trial), texts)
 
     def compare(self, evidence: Evidence) -> Comparison:
         """Runs of a study beside published numbers."""
@@ -119,7 +141,16 @@ class Experiment:
     def code(self) -> tuple[str, ...]:
         """The modules that decide a summary: when one of them changes, summaries are made again."""
         own = [made.__module__ for made in (self.summarise, self.judge) if made is not None]
-        names = ("experiments.summary", "experiments.verdict", "measure.columns", "measure.statistics")
+        names = (
+            "experiments.certainty",
+            "experiments.summary",
+            "experiments.verdict",
+            "measure.chance",
+            "measure.columns",
+            "measure.paired",
+            "measure.power",
+            "measure.statistics",
+        )
         return tuple(dict.fromkeys([*own, *(f"heedful.{name}" for name in names)]))
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from heedful.experiments.description import Measure, Statistic
+from heedful.experiments.description import Measure, MethodMeasure, Statistic
 from heedful.experiments.erasure import ErasureConfig, run
 from heedful.experiments.erasure_description import (
     COLUMNS,
@@ -24,7 +24,8 @@ from heedful.experiments.erasure_description import (
 )
 from heedful.experiments.experiment import Experiment, Floats, Summary
 from heedful.experiments.summary import Line, column, grouped, plain
-from heedful.measure.statistics import mcnemar, proportion
+from heedful.measure.paired import mcnemar
+from heedful.measure.statistics import proportion
 
 
 def summarise(table: pa.Table) -> Summary:
@@ -100,6 +101,12 @@ FLIPS = Experiment(
         Statistic(
             "flips without i*", "overall.top.percent",
             "Flips without i*: percent of the texts whose decision changes without the most attended item.", ".1f",
+        ),
+    ),
+    method_measures=(
+        MethodMeasure(
+            "flip", "decision changed without the most attended item", "More: it decides more often.", "flip_top",
+            only="attention", chance="flip_random",
         ),
     ),
     draw=flips_figures, judge=flips_verdict, examples=flips_reasons, tabulate=flips_compare,

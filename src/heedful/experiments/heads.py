@@ -92,7 +92,7 @@ def run(model: Attends, batches: Batches, config: HeadsConfig, rng: np.random.Ge
 
 
 def _layers(config: HeadsConfig, layers: int) -> list[int]:
-    from heedful.explainers.attention_weights import layer_number
+    from heedful.models.network import layer_number
 
     return [
         layer_number(layer, layers) for layer in (range(layers) if config.layers is None else config.layers)
@@ -105,7 +105,8 @@ def summarise(table: pa.Table) -> Summary:
     operations = operations_of(table)
     judged = share_negligible(changes_by_head(table, judged_operation(operations)))
     return {
-        "overall": spread(column(table, "tvd")) | quantiles(column(table, "tvd")),
+        "overall": spread(column(table, "tvd"), within=COLUMNS["tvd"].possible)
+        | quantiles(column(table, "tvd")),
         "negligible": NEGLIGIBLE,
         "share_negligible": plain({"mean": judged.value, "low": judged.low, "high": judged.high}),
         "by_operation": {
@@ -136,7 +137,7 @@ def _head(table: pa.Table, layer: int, head: int) -> Line:
     return {
         "layer": layer,
         "head": head,
-        **spread(column(table, "tvd")),
+        **spread(column(table, "tvd"), within=COLUMNS["tvd"].possible),
         "logit": {name: logit[name] for name in ("mean", "low", "high")},
         "flipped": mean(_flipped(table)),
     }

@@ -102,7 +102,9 @@ def verdict(trial: Trial) -> Verdict:
         f"{percent(found)} of the {heads} heads can be {DONE[operation]}, one at a time, while the prediction moves by "
         f"less than {NEGLIGIBLE:g} in the mean of {n:,} texts.{border(found, SOME, MOST)}"
     )
-    return Verdict(QUESTION, grade, answer, sentence, RULE, clause, *ends(found), bars=(SOME, MOST))
+    return Verdict(
+        QUESTION, grade, answer, sentence, RULE, clause, *ends(found), bars=(SOME, MOST), rising=False
+    )
 
 
 def figures(trial: Trial) -> Iterator[Figure]:

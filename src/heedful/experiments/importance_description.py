@@ -9,10 +9,11 @@ import pyarrow as pa
 
 from heedful.experiments.comparison import SETTING, Comparison, Evidence, Table, mean_of, number, seeds
 from heedful.experiments.description import Column, Reason, Trial, number_at, places_by
-from heedful.experiments.verdict import Grade, Verdict, Wording, border, ends, grade_at, percent
+from heedful.experiments.verdict import Grade, Verdict, Wording, border, ends, grade_at, known, percent
 from heedful.figures.figure import Figure
 from heedful.figures.names import method_name
 from heedful.measure.columns import Floats, column, rows_of
+from heedful.measure.paired import sign_flip_test
 from heedful.measure.statistics import Interval, between_seeds
 
 QUESTION = "How many of the items must go before the decision is another, and how many would be enough?"
@@ -23,6 +24,7 @@ RULE = (
     f"From {WELL:.0%} of the way from a random order to the smallest set on: attention finds them; from {PARTLY:.0%} "
     "on: partly; below: hardly."
 )
+CLAIM = "attention finds the items that decide sooner than a random order"
 COLUMNS = {
     "share": Column(
         "share removed before the decision changes",
@@ -76,7 +78,8 @@ def verdict(trial: Trial) -> Verdict:
         f"random order to the best.{border(found, *bars)}"
     )
     answer, clause = WORDINGS[grade]
-    return Verdict(QUESTION, grade, answer, sentence, RULE, clause, *ends(found), bars=bars)
+    p = known(sign_flip_test(random - attention))
+    return Verdict(QUESTION, grade, answer, sentence, RULE, clause, *ends(found), bars=bars, claim=CLAIM, p=p)
 
 
 def shares_by_text(table: pa.Table) -> tuple[Floats, Floats, Floats] | None:

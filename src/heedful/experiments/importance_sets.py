@@ -35,7 +35,7 @@ from heedful.experiments.importance_description import (
 )
 from heedful.experiments.summary import Line, column, plain, quantiles, share, spread
 from heedful.measure.columns import Floats, rows_of
-from heedful.measure.statistics import effect_size, paired
+from heedful.measure.paired import paired
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -146,7 +146,8 @@ def _smallest(table: pa.Table) -> Line:
         "none_found": int((several & np.isnan(high) & ~np.isnan(low)).sum()),
         "exact": share(low == high, several & ~np.isnan(high)),
         "items": spread(high[several]) | quantiles(high[several]),
-        "share": spread((high / n)[several]) | quantiles((high / n)[several]),
+        "share": spread((high / n)[several], within=COLUMNS["share"].possible)
+        | quantiles((high / n)[several]),
     }
 
 
@@ -168,8 +169,8 @@ def _line(table: pa.Table) -> Line:
         "n": int(several.sum()),
         "single_item": int((~several).sum()),
         "never": int(never.sum()),
-        "flipped": spread(part) | quantiles(part),
-        "counted": spread(counted) | quantiles(counted),
+        "flipped": spread(part, within=COLUMNS["share"].possible) | quantiles(part),
+        "counted": spread(counted, within=COLUMNS["share"].possible) | quantiles(counted),
         "times_smallest": spread(times) | quantiles(times),
         "optimal": share(times <= 1, ~np.isnan(times)),
     }
@@ -181,23 +182,19 @@ def _against(table: pa.Table, attention: pa.Table) -> Line:
     ours, theirs = (_by_text(rows) for rows in (table, attention))
     several = ~np.isnan(ours)
     ours, theirs = ours[several], theirs[several]
-    test = paired(ours, theirs, np.random.default_rng(0), resamples=_resamples(len(ours)))
+    test = paired(ours, theirs)
     every = np.ones(len(ours), dtype=np.bool_)
     return plain(
         {
             "n": test.n,
             "difference": test.difference,
             "p": test.p,
-            "effect_size": effect_size(ours, theirs),
+            "effect_size": test.rank_biserial,
             "fewer": share(ours < theirs, every),
             "as_many": share(ours == theirs, every),
             "more": share(ours > theirs, every),
         }
     )
-
-
-def _resamples(n: int) -> int:
-    return int(np.clip(20_000_000 // max(1, n), 999, 9999))
 
 
 def _by_text(table: pa.Table) -> Floats:

@@ -98,7 +98,7 @@ def summarise(table: pa.Table) -> Summary:
 
 def _line(table: pa.Table) -> Line:
     median = column(table, "median")
-    return spread(median) | quantiles(median)
+    return spread(median, within=COLUMNS["median"].possible) | quantiles(median)
 
 
 def verdict(trial: Trial) -> Verdict:

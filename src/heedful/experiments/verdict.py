@@ -1,14 +1,15 @@
 """Verdicts: what the numbers of a trial say about a model's attention, in sentences a reader can repeat.
 
-Grades: `for` (the attention can be believed in this respect), `mixed`, `against`, `unclear`. A grade goes by the
-point estimate; where the 95% interval crosses a bar, the sentence says so. The bars are heedful's own, because
-the papers give none. The headline only adds grades up, by a rule that is stated with it.
+Grades: `for` (the attention can be believed in this respect), `mixed`, `against`; `undecided` where the 95% interval
+holds a bar, so that other texts could give another grade; `unclear` where the question has no answer. Where the bars
+come from: docs/experiments.md. The headline only adds grades up, by a rule that is stated with it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from itertools import product
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -16,24 +17,26 @@ import numpy as np
 from heedful.figures.names import join_words
 from heedful.measure.statistics import Interval
 
-Grade = Literal["for", "mixed", "against", "unclear"]
+Grade = Literal["for", "mixed", "against", "undecided", "unclear"]
 
 OUR_OWN = "The bars are heedful's own: the papers give none."
 HEADLINE_RULE = (
     "The headline says “believe” with at least two verdicts for and none against, “do not” with at least two against "
-    "and none for, and “with caution” otherwise."
+    "and none for, and “with caution” otherwise; it is undecided where undecided verdicts could turn it either way."
 )
-MARKS: dict[Grade, str] = {"for": "✓", "mixed": "~", "against": "✗", "unclear": "?"}
+MARKS: dict[Grade, str] = {"for": "✓", "mixed": "~", "against": "✗", "undecided": "±", "unclear": "?"}
 BELIEVE: dict[Grade, str] = {  # its attention?
     "for": "✓ yes",
     "mixed": "~ with caution",
     "against": "✗ no",
+    "undecided": "± undecided",
     "unclear": "? not told",
 }
 HEADLINES: dict[Grade, str] = {
     "for": "The attention of this model can be believed, as far as these tests go",
     "against": "Do not take the attention of this model for the reason of its predictions",
     "mixed": "Read the attention of this model with caution",
+    "undecided": "These texts do not decide whether the attention of this model can be believed",
     "unclear": "These tests do not tell whether the attention of this model can be believed",
 }
 
@@ -53,6 +56,17 @@ class Verdict:
     high: float | None = None
     bars: tuple[float, ...] = ()  # the values at which the grade changes
     source: str = OUR_OWN  # where the bars come from
+    counts: bool = True  # in the headline: whether people would point at the same words does not, for example
+    rising: bool = True  # more speaks for the attention
+    claim: str = ""  # what p is the p-value of: "attention agrees ... better than a random order"
+    p: float | None = None
+    # Made by `settle` and `control` (certainty.py):
+    texts: int | None = None  # that the interval is over
+    q: float | None = None  # of the claim, among all claims of the report
+    could_be: tuple[Grade, ...] = ()  # of an undecided verdict: the grades that its interval touches
+    needed: int | None = None  # texts that would decide it, about
+    sensitivity: str = ""  # whether other bars would change the grade
+    contains: str = ""  # which uncertainty the interval contains
 
 
 class Wording(NamedTuple):
@@ -70,7 +84,7 @@ def from_json(values: Mapping[str, Any]) -> Verdict | None:
     """As it was stored; None for what another version has written."""
     if set(values) != {field.name for field in fields(Verdict)} or values["grade"] not in MARKS:
         return None
-    return Verdict(**{**values, "bars": tuple(values["bars"])})
+    return Verdict(**{**values, "bars": tuple(values["bars"]), "could_be": tuple(values["could_be"])})
 
 
 def grade_at(value: float, low: float, high: float, rising: bool) -> Grade:
@@ -82,10 +96,12 @@ def grade_at(value: float, low: float, high: float, rising: bool) -> Grade:
 
 def ends(found: Interval) -> tuple[float | None, float | None, float | None]:
     """The fields `value`, `low` and `high` of a verdict."""
-    value, low, high = (
-        None if np.isnan(number) else float(number) for number in (found.value, found.low, found.high)
-    )
-    return value, low, high
+    return known(float(found.value)), known(float(found.low)), known(float(found.high))
+
+
+def known(number: float) -> float | None:
+    """nan as None."""
+    return None if np.isnan(number) else number
 
 
 def two_digits(value: float) -> float:
@@ -106,14 +122,21 @@ def percent(found: Interval) -> str:
     return f"{found.value:.0%}{told}"
 
 
+def crossed(low: float, high: float, bars: Sequence[float]) -> list[float]:
+    """The bars that an interval has on its two sides; a value at a bar is above it."""
+    return [bar for bar in bars if low < bar <= high]
+
+
 def border(found: Interval, *bars: float) -> str:
-    """A warning where the interval holds a bar: then the grade could as well be the next."""
-    crossed = [bar for bar in bars if found.low < bar < found.high]
-    return f" The interval holds the bar of {crossed[0]:g}, so take the grade with care." if crossed else ""
+    """A sentence where the interval holds a bar: then the grade could as well be the next."""
+    held = crossed(found.low, found.high, bars)
+    return (
+        f" The interval holds the bar of {held[0]:g}: it cannot be told on which side it is." if held else ""
+    )
 
 
 def overall(grades: Sequence[Grade]) -> Grade:
-    """By HEADLINE_RULE."""
+    """By HEADLINE_RULE, of grades that are decided."""
     good, bad = grades.count("for"), grades.count("against")
     if len(grades) == grades.count("unclear"):
         return "unclear"
@@ -123,8 +146,17 @@ def overall(grades: Sequence[Grade]) -> Grade:
 
 
 def grade_of(verdicts: Sequence[Verdict]) -> Grade:
-    """The grade of the headline."""
-    return overall([verdict.grade for verdict in verdicts])
+    """The grade of the headline: that of all ways in which undecided verdicts could be decided, if it is one."""
+    verdicts = [v for v in verdicts if v.counts]
+    open_ = [v for v in verdicts if v.grade == "undecided"]
+    decided: list[Grade] = [v.grade for v in verdicts if v.grade != "undecided"]
+    if open_ and overall(decided) == "unclear":  # nothing else was decided
+        return "undecided"
+    could_be = {overall([*decided, *way]) for way in product(*(v.could_be or ALL for v in open_))}
+    return could_be.pop() if len(could_be) == 1 else "undecided"
+
+
+ALL: tuple[Grade, ...] = ("for", "mixed", "against")
 
 
 def headline(verdicts: Sequence[Verdict]) -> str:
@@ -134,9 +166,13 @@ def headline(verdicts: Sequence[Verdict]) -> str:
 
 
 def reasons(verdicts: Sequence[Verdict]) -> str:
-    """What completes "it ...": "hardly moves the prediction and ..."; empty where nothing is known."""
+    """What completes "it ...": "hardly moves the prediction and ..."; empty where nothing is known.
+
+    Only what is decided is said as a finding.
+    """
     good, middle, bad = (
-        [v.clause for v in verdicts if v.grade == wanted] for wanted in ("for", "mixed", "against")
+        [v.clause for v in verdicts if v.grade == wanted and v.counts]
+        for wanted in ("for", "mixed", "against")
     )
     halves = {"for": [good + middle], "against": [bad + middle]}.get(
         grade_of(verdicts), [good, middle + bad] if good else [middle, bad]

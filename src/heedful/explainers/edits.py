@@ -16,7 +16,7 @@ from torch import Tensor
 from heedful.errors import Mistake
 from heedful.records import Tokens
 
-Operator = Literal["delete", "replace", "zero"]
+Operator = Literal["delete", "replace", "zero", "pad"]
 Ints = NDArray[np.int64]
 
 
@@ -79,6 +79,8 @@ def edit(tokens: Tokens, edits: Edits, which: Ints, operator: Operator, token: i
     changed = changed[:, : some.ids.shape[1]]
     if operator == "zero":
         return Edited(rows, some, changed)
+    if operator == "pad":
+        return Edited(rows, replace(some, mask=some.mask & ~changed, hidden=changed), None)
     return Edited(rows, replace(some, ids=some.ids.masked_fill(changed, hiding(tokens, token))), None)
 
 
@@ -105,5 +107,5 @@ def _without(tokens: Tokens, gone: Tensor) -> Tokens:
         None if index is None else moved(index, -1) for index in (tokens.word_index, tokens.sentence_index)
     )
     present = torch.arange(longest, device=gone.device) < lengths
-    ids, mask = moved(tokens.ids, tokens.reserved.pad), moved(tokens.mask, 0)
+    ids, mask = moved(tokens.ids, tokens.reserved.filler), moved(tokens.mask, 0)
     return Tokens(ids, present, mask, word, tokens.reserved, sentence)

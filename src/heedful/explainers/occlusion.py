@@ -99,13 +99,23 @@ def n_words(tokens: Tokens) -> Tensor:
 
 
 def difference(link: Link, asked: OneWord, target: Tensor, of: Of, change: Change) -> Tensor:
-    """What changing each word changes: (batch, length)."""
+    """What changing each word changes, in float64 from the logits: (batch, length).
+
+    Differences of probabilities are not taken of probabilities (`Link.change`): where the model is sure, they are far
+    below what float32, or 1 - p in float64, can hold, and ranks would be those of rounding.
+    """
+    before, after = (
+        asked.original.unsqueeze(1),
+        asked.changed,
+    )  # (batch, 1, outputs), (batch, length, outputs)
     if change == "tvd":
-        before = link.probabilities(asked.original).unsqueeze(1)  # (batch, 1, labels)
-        return link.distance(before, link.probabilities(asked.changed))
-    before = link.score(asked.original, target, of).unsqueeze(1)  # (batch, 1)
-    after = link.score(asked.changed, target.unsqueeze(1).expand(asked.changed.shape[:2]), of)
-    return before - after
+        return link.size(link.change(before, after))
+    places = target.unsqueeze(1).expand(after.shape[:2])  # (batch, length)
+    if of == "probability":
+        return link.change(before, after).gather(-1, places.unsqueeze(-1)).squeeze(-1)
+    return link.score(before.double().expand(after.shape), places, of) - link.score(
+        after.double(), places, of
+    )
 
 
 def pieces_of(tokens: Tokens) -> Tensor:

@@ -44,12 +44,15 @@ def predict(
 ) -> Tensor:
     """The logits (n, outputs) of the edited texts, in the order of `edits`.
 
-    operator: changed words are deleted, replaced by `token`, or have an embedding of zeros.
+    operator: changed words are deleted, replaced by `token`, have an embedding of zeros, or keep their place and are
+    shut out of attention ("pad").
     internal_batch_size: at most so many texts at once; fewer where `memory` (bytes, estimated) asks for it.
     """
 
     def answer(edited: Edited) -> Tensor:
         asked = _with_part(batch.rows(edited.rows), part, edited.tokens)
+        if operator == "pad":
+            require({"hides_words"}, model.can, "shutting words out of attention")
         if edited.zero is None:
             return model(asked).logits
         require({"differentiable"}, model.can, "setting embeddings to zero")
@@ -105,7 +108,7 @@ def ask(
             try:
                 answers.append(answer(edit(tokens, edits, first[done : done + size], operator, token)))
             except (MemoryError, RuntimeError) as error:
-                if size == 1 or not _out_of_memory(error):
+                if size == 1 or not is_out_of_memory(error):
                     raise
                 most = size // 2
                 continue
@@ -186,5 +189,5 @@ def _code(tokens: Tokens) -> Tensor:
     return code if tokens.sentence_index is None else code + (tokens.sentence_index + 1) * 2**34
 
 
-def _out_of_memory(error: Exception) -> bool:
+def is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or any(sign in str(error).lower() for sign in OUT_OF_MEMORY)

@@ -198,6 +198,13 @@ def _summary(
         R_h[torch.arange(len(h), device=h.device), present.sum(1) - 1, :half] = R[:, :half]
         R_h[:, 0, half:] = R[:, half:]
         return R_h
+    if (
+        isinstance(encoder, CNN) and encoder.query_pooling == "max"
+    ):  # all of a feature's to where it is largest
+        largest = h.masked_fill(~present.unsqueeze(-1), -torch.inf).argmax(
+            1, keepdim=True
+        )  # (batch, 1, hidden)
+        return torch.zeros_like(h).scatter(1, largest, R.unsqueeze(1))
     weight = present.to(h.dtype) / present.sum(1, keepdim=True)  # (batch, length): the mean
     s = rule.ratio(R, query, "query summary")  # (batch, hidden)
     return weight.unsqueeze(-1) * h * s.unsqueeze(1)

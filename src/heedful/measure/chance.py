@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy.special import ndtr
 
 from heedful.measure.agreement import how_many
 from heedful.measure.rank import inversions
@@ -31,7 +31,7 @@ class Floor:
         """Two-sided p-value of a mean over the same texts, if the ranking were random (many texts: normal)."""
         if not self.std > 0:
             return float("nan")
-        return float(2 * stats.norm.sf(abs(mean - self.expected) / self.std))
+        return float(2 * ndtr(-abs(mean - self.expected) / self.std))
 
 
 def tau_law(tokens: int) -> tuple[Floats, Floats]:
@@ -53,6 +53,8 @@ def tau_floor(n_tokens: ArrayLike) -> Floor:
 
 def overlap_law(tokens: int, k: int | float) -> Floats:
     """P(|A & B| = 0, 1, ... k) for the k highest of two rankings, one of them random: hypergeometric."""
+    from scipy import stats  # late: it takes a second to load
+
     size = int(how_many(np.array([tokens]), k)[0])
     return np.asarray(stats.hypergeom(tokens, size, size).pmf(np.arange(size + 1)))
 

@@ -44,6 +44,19 @@ def performance(labels: ArrayLike, probabilities: ArrayLike) -> dict[str, float]
     }
 
 
+def f1_of_labels(labels: ArrayLike, predicted: ArrayLike) -> float:
+    """The `f1` of `performance` from labels and predictions (n,) alone: of class 1 where there is none above it, else
+    macro F1; nan where one is unknown, and without examples."""
+    from sklearn.metrics import f1_score
+
+    y, p = np.asarray(labels, dtype=np.float64), np.asarray(predicted, dtype=np.float64)
+    if not y.size or np.isnan(y).any() or np.isnan(p).any():
+        return float("nan")
+    if max(y.max(), p.max()) <= 1:
+        return float(f1_score(y, p, pos_label=1, zero_division=0))
+    return float(f1_score(y, p, average="macro", zero_division=0))
+
+
 def per_class(labels: ArrayLike, probabilities: ArrayLike) -> tuple[ClassReport, ...]:
     """Precision, recall, F1 and support of every class, in the order of the columns; 0 where 0 / 0."""
     from sklearn.metrics import precision_recall_fscore_support

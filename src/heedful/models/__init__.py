@@ -10,8 +10,9 @@ from typing import Any
 import torch
 
 from heedful.config import ModelConfig
-from heedful.models.classifier import AttentiveClassifier
+from heedful.models.classifier import AttentiveClassifier, Dropout
 from heedful.models.hierarchical import HierarchicalClassifier
+from heedful.models.imposed import ImposedClassifier
 from heedful.models.network import Output
 from heedful.registry import ATTENTIONS, ENCODERS
 
@@ -21,9 +22,13 @@ def build(
 ) -> AttentiveClassifier:
     """A fresh model, its weights drawn from `seed` without touching the global generator."""
     encoder, attention = ENCODERS.find(config.encoder), ATTENTIONS.find(config.attention)
+    kind: Callable[..., AttentiveClassifier] = (
+        HierarchicalClassifier if config.hierarchical else AttentiveClassifier
+    )
+    if config.imposed is not None:  # whose weights come later: from its base, or from the run's file
+        kind = partial(ImposedClassifier, build(config.imposed, n_words, n_labels, has_query))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        kind = HierarchicalClassifier if config.hierarchical else AttentiveClassifier
         return kind(
             n_words=n_words,
             dim=config.embedding_dim,
@@ -32,6 +37,7 @@ def build(
             encoder=_with_settings(encoder, config),
             attention=_with_settings(attention, config),
             has_query=has_query,
+            dropout=Dropout(config.dropout_words, config.dropout_sentences, config.dropout_output),
         )
 
 

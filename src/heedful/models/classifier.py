@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from heedful.models.attention import Attention
 from heedful.models.encoders import Encoder
 from heedful.models.link import link_of
-from heedful.models.network import CAPABILITIES, Edit, Output
+from heedful.models.network import CAPABILITIES, Edit, Output, layer_number
 from heedful.records import Batch, Tokens
 
 
@@ -34,6 +34,11 @@ class AttentiveOutput(Output):
     alpha: Tensor  # (batch, length)
     x_query: Tensor | None = None  # (batch, query length, dim)
     query: Tensor | None = None  # (batch, hidden)
+
+    @property
+    def attentions(self) -> Tensor:
+        """One layer, one head, one place that attends: (batch, 1, 1, 1, length)."""
+        return self.alpha[:, None, None, None]
 
     def rows(self, which: Tensor, length: int) -> AttentiveOutput:
         """Some of the texts, their passages cut to a length that holds them."""
@@ -86,6 +91,18 @@ class Decoder(nn.Module):
         return logits.masked_fill(~allowed, torch.finfo(logits.dtype).min)
 
 
+@dataclass(frozen=True, slots=True)
+class Dropout:
+    """Shares of the numbers that are left out while training: see config.ModelConfig."""
+
+    words: float = 0.0
+    sentences: float = 0.0
+    output: float = 0.0
+
+
+NO_DROPOUT = Dropout()
+
+
 class AttentiveClassifier(nn.Module):
     """The model of Jain & Wallace 2019, section 2, with or without a query: one code path for all tasks."""
 
@@ -102,8 +119,10 @@ class AttentiveClassifier(nn.Module):
         encoder: Callable[[int, int], Encoder],
         attention: Callable[[int, bool], Attention],
         has_query: bool = False,
+        dropout: Dropout = NO_DROPOUT,
     ) -> None:
         super().__init__()
+        self.dropout_words, self.dropout_output = nn.Dropout(dropout.words), nn.Dropout(dropout.output)
         self.n_labels = n_labels
         self.has_query = has_query
         self.embedding = nn.Embedding(n_words, dim, padding_idx=0)
@@ -136,13 +155,14 @@ class AttentiveClassifier(nn.Module):
         return x
 
     def encode(self, x: Tensor, present: Tensor) -> Tensor:
-        h: Tensor = self.encoder(x, present)
+        h: Tensor = self.encoder(self.dropout_words(x), present)
         return h
 
     def encode_query(self, x_query: Tensor, present: Tensor) -> Tensor:
         """The query vector Q (batch, hidden) of a question or hypothesis."""
         assert self.query_encoder is not None
-        return self.query_encoder.summary(self.query_encoder(x_query, present), present)
+        states = self.query_encoder(self.dropout_words(x_query), present)
+        return self.query_encoder.summary(states, present)
 
     def attend(self, h: Tensor, mask: Tensor, query: Tensor | None = None) -> Tensor:
         alpha: Tensor = self.attention(h, mask, query)
@@ -152,6 +172,7 @@ class AttentiveClassifier(nn.Module):
         self, h: Tensor, alpha: Tensor, query: Tensor | None = None, candidates: Tensor | None = None
     ) -> Tensor:
         context = (alpha.unsqueeze(1) @ h).squeeze(1)  # (batch, hidden): sum_t alpha_t h_t
+        context = self.dropout_output(context)
         return self.decoder.readout(self.decoder.project(context), query, candidates)
 
     def forward(
@@ -172,8 +193,18 @@ class AttentiveClassifier(nn.Module):
         logits = self.decode(h, alpha, query, batch.candidates)
         return AttentiveOutput(logits, self.link, x, h, alpha, x_query, query)
 
-    def attentions(self, batch: Batch) -> Tensor:
-        return self(batch).alpha[:, None, None, None]
+    def attentions(self, batch: Batch, layer: int | None = None) -> Tensor:
+        layer_number(layer or 0, 1)
+        return self(batch).attentions
+
+    @property
+    def module(self) -> AttentiveClassifier:
+        """What holds the weights: itself."""
+        return self
+
+    def learn(self, batch: Batch, attention: bool = False) -> AttentiveOutput:
+        """Attention is always told."""
+        return self(batch)
 
     def __call__(self, batch: Batch, **given: Any) -> AttentiveOutput:
         """See `forward`."""

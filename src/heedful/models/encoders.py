@@ -117,8 +117,15 @@ class CNN(Encoder):
 
     title = "a convolutional network"
 
-    def __init__(self, dim: int, hidden: int, widths: tuple[int, ...] = (1, 3, 5, 7)) -> None:
+    def __init__(
+        self,
+        dim: int,
+        hidden: int,
+        widths: tuple[int, ...] = (1, 3, 5, 7),
+        query_pooling: Literal["mean", "max"] = "mean",
+    ) -> None:
         super().__init__()
+        self.query_pooling = query_pooling
         if hidden % len(widths) or any(width % 2 == 0 for width in widths):
             raise Mistake(
                 f"widths {widths}: they must be odd, and their number must divide hidden_dim {hidden}."
@@ -132,6 +139,12 @@ class CNN(Encoder):
         x = (x * present.unsqueeze(-1)).transpose(1, 2)  # (batch, dim, length): padding is the zero border
         h = torch.cat([convolve(x) for convolve in self.convolutions], dim=1)  # (batch, hidden, length)
         return F.relu(h).transpose(1, 2)
+
+    def summary(self, h: Tensor, present: Tensor) -> Tensor:
+        """The mean state, or the largest value of each feature."""
+        if self.query_pooling == "mean":
+            return super().summary(h, present)
+        return h.masked_fill(~present.unsqueeze(-1), -torch.inf).amax(1)
 
 
 class Average(Encoder):

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from heedful.errors import Mistake
 from heedful.models.attention import Attention
-from heedful.models.classifier import AttentiveClassifier, AttentiveOutput
+from heedful.models.classifier import NO_DROPOUT, AttentiveClassifier, AttentiveOutput, Dropout
 from heedful.models.encoders import Encoder
 from heedful.models.network import Edit
 from heedful.models.sentences import Sentences, find_sentences
@@ -47,12 +47,16 @@ class HierarchicalClassifier(AttentiveClassifier):
         encoder: Callable[[int, int], Encoder],
         attention: Callable[[int, bool], Attention],
         has_query: bool = False,
+        dropout: Dropout = NO_DROPOUT,
         **sizes: int,
     ) -> None:
         """`sizes`: n_words, dim and n_labels, as for every attentive classifier."""
         if has_query:
             raise Mistake("a hierarchical model reads one text, and this task has a question or hypothesis.")
-        super().__init__(hidden=hidden, encoder=encoder, attention=attention, has_query=False, **sizes)
+        super().__init__(
+            hidden=hidden, encoder=encoder, attention=attention, has_query=False, dropout=dropout, **sizes
+        )
+        self.dropout_sentences = nn.Dropout(dropout.sentences)
         self.sentence_encoder = encoder(hidden, hidden)
         self.sentence_attention = attention(hidden, False)
 
@@ -64,7 +68,7 @@ class HierarchicalClassifier(AttentiveClassifier):
         sentences = find_sentences(batch.passage)
         x = self.embed(batch.passage) if x is None else x
         states = [
-            self.encoder(words, group.present)
+            self.encode(words, group.present)
             for words, group in zip(gather_words(x, sentences), sentences.groups, strict=True)
         ]  # (s, words, hidden)
         weights = [
@@ -104,7 +108,8 @@ class HierarchicalClassifier(AttentiveClassifier):
             )
             order = torch.cat([group.sentence for group in sentences.groups])  # (all sentences,)
             made = made.index_copy(0, sentences.place[order], vectors)
-        h: Tensor = self.sentence_encoder(made.view(batch, most, -1), sentences.mask)
+        made = self.dropout_sentences(made.view(batch, most, -1))
+        h: Tensor = self.sentence_encoder(made, sentences.mask)
         return h
 
 

@@ -56,8 +56,8 @@ class Model:
             made.append(example)
         return tuple(made)
 
-    def encode(self, examples: Sequence[Example]) -> Encoded:
-        return encode(examples, self.text, len(self.labels), self.network.device)
+    def encode(self, examples: Sequence[Example], sentences: bool = False) -> Encoded:
+        return encode(examples, self.text, len(self.labels), self.network.device, sentences)
 
     def batches(
         self, examples: Sequence[Example], token_budget: int = TOKEN_BUDGET

@@ -6,6 +6,7 @@
     self_attends         states(batch) -> (batch, layers + 1, length, dim): every token attends, layer by layer
     edits_attention      network(batch, edit=f), f(layer, weights) -> weights: asked under other weights
     pools_by_attention   one vector of weights decides what is read: encode, attend, decode(h, alpha)
+    hides_words          words that are hidden (`Tokens.hidden`) keep their place, and nothing attends to them
 
 A network is asked what it can do by `network.can`, a set of these names, because two networks of one class can
 differ in it. Positions are the network's tokens; which of them are words is said by the batch.
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from heedful.errors import Mistake
 from heedful.models.link import Link, Of
@@ -35,6 +36,7 @@ CAPABILITIES = {
     "self_attends": "in whose layers every token attends to tokens",
     "edits_attention": "whose prediction can be computed under other attention weights",
     "pools_by_attention": "in which one vector of attention weights pools the states of the words",
+    "hides_words": "that can shut single words out of its attention",
 }
 
 
@@ -57,6 +59,13 @@ class Output:
 
     def score(self, target: Tensor, of: Of = "logit") -> Tensor:
         return self.link.score(self.logits, target, of)
+
+
+@dataclass(frozen=True, slots=True)
+class AttendedOutput(Output):
+    """With the weights that it was computed under, and gradients through them."""
+
+    attentions: Tensor  # (batch, layers, heads, to, from), 0 at padding
 
 
 class Network(Protocol):
@@ -94,8 +103,11 @@ class Differentiable(Network, Protocol):
 
 
 class Attends(Network, Protocol):
-    def attentions(self, batch: Batch) -> Tensor:
-        """(batch, layers, heads, to, from); rows sum to 1 over what can be attended to."""
+    def attentions(self, batch: Batch, layer: int | None = None) -> Tensor:
+        """(batch, layers, heads, to, from); rows sum to 1 over what can be attended to.
+
+        `layer`: only this one (layers = 1; -1 is the last), so that the others need not be kept.
+        """
         ...
 
 
@@ -117,6 +129,25 @@ class PoolsByAttention(Differentiable, Attends, Protocol):
     ) -> Tensor: ...
 
 
+class Trainable(Network, Protocol):
+    """A network whose weights can change: what `fit` and the objectives ask of it."""
+
+    @property
+    def module(self) -> Any:
+        """The `torch.nn.Module` that holds the weights."""
+        ...
+
+    @property
+    def embedding(self) -> nn.Embedding: ...
+
+    def learn(self, batch: Batch, attention: bool = False) -> Output:
+        """As in training: gradients of the weights, dropout where the module is in that mode.
+
+        With `attention` the output has `attentions`, too, (batch, layers, heads, to, from), before any dropout.
+        """
+        ...
+
+
 def require(needs: Iterable[str], can: frozenset[str], who: str, model: str = "this model") -> None:
     """Refuse by name a model that lacks what is needed."""
     missing = sorted(set(needs) - can)
@@ -124,6 +155,13 @@ def require(needs: Iterable[str], can: frozenset[str], who: str, model: str = "t
         asked = " and ".join(CAPABILITIES.get(name, f"with {name!r}") for name in missing)
         able = ", ".join(sorted(can)) or "none of it"
         raise Mistake(f"{who} needs a model {asked} ({', '.join(missing)}); {model} can: {able}.")
+
+
+def layer_number(layer: int, layers: int) -> int:
+    """0 to layers - 1; -1 is the last."""
+    if not -layers <= layer < layers:
+        raise Mistake(f"layer {layer}: this model has {layers} layers of attention, 0 to {layers - 1}.")
+    return layer % layers
 
 
 def token_budget(network: Network, most: int) -> int:

@@ -17,21 +17,23 @@ from torch.nn import functional as F
 
 from heedful.config import Config, RunConfig, TrainingConfig
 from heedful.data.batching import Encoded
-from heedful.models.classifier import AttentiveClassifier, AttentiveOutput
 from heedful.models.link import LOG_ODDS
+from heedful.models.network import Output, Trainable
 from heedful.records import Batch
 from heedful.registry import OBJECTIVES
 
-Loss = Callable[[AttentiveOutput, Batch], Tensor]
-Bases = Mapping[
-    str, AttentiveClassifier
-]  # in evaluation mode, without gradients; they read the same word ids
+# Of what the network says in a step: an `AttentiveOutput` of one of our classifiers, an `Output` of a checkpoint, with
+# `attentions` where the objective reads them.
+Loss = Callable[[Any, Batch], Tensor]
+Bases = Mapping[str, Any]  # networks in evaluation mode, without gradients; they read the same word ids
 
 
 class Objective(Protocol):
     """`config` holds its own settings (`training.objective_options`); unknown ones are refused.
 
-    `version` changes whenever the same settings would give other weights.
+    `version` changes whenever the same settings would give other weights. An objective whose loss reads
+    `output.attentions` (batch, layers, heads, to, from) says so: `reads_attention = True`. One that scores say too
+    little of names the `metric` that decides which epoch is kept: `metric = "dev_loss"`.
     """
 
     config: type[Config]
@@ -46,7 +48,7 @@ class Objective(Protocol):
 
     def loss(
         self,
-        network: AttentiveClassifier,
+        network: Trainable,
         train: Encoded,
         training: TrainingConfig,
         options: Any,
@@ -65,9 +67,20 @@ def find_bases(config: TrainingConfig) -> Mapping[str, RunConfig | str]:
     return OBJECTIVES.find(config.objective).bases(parse_options(config))
 
 
-def find_loss(network: AttentiveClassifier, train: Encoded, config: TrainingConfig, bases: Bases) -> Loss:
+def find_loss(network: Trainable, train: Encoded, config: TrainingConfig, bases: Bases) -> Loss:
     """The loss that a configuration asks for."""
     return OBJECTIVES.find(config.objective).loss(network, train, config, parse_options(config), bases)
+
+
+def reads_attention(config: TrainingConfig) -> bool:
+    """Whether the network is to tell its attention in each step; it costs a checkpoint time and memory."""
+    return bool(getattr(OBJECTIVES.find(config.objective), "reads_attention", False))
+
+
+def usual_metric(config: TrainingConfig) -> str | None:
+    """What decides which epoch is kept, where the objective has a say in it."""
+    found: str | None = getattr(OBJECTIVES.find(config.objective), "metric", None)
+    return found
 
 
 class CrossEntropy:
@@ -77,7 +90,7 @@ class CrossEntropy:
     Questions and inferences (a query) are not weighted.
     """
 
-    config = Config
+    config: type[Config] = Config
     version = "1"
 
     def bases(self, options: Config) -> Mapping[str, RunConfig | str]:
@@ -85,7 +98,7 @@ class CrossEntropy:
 
     def loss(
         self,
-        network: AttentiveClassifier,
+        network: Trainable,
         train: Encoded,
         training: TrainingConfig,
         options: Config,
@@ -98,7 +111,7 @@ class CrossEntropy:
         if network.link is LOG_ODDS:
             positive = counts[0] / counts[1] if weighted else None  # N / N+ - 1
 
-            def binary(output: AttentiveOutput, batch: Batch) -> Tensor:
+            def binary(output: Output, batch: Batch) -> Tensor:
                 assert batch.labels is not None
                 target = batch.labels.to(output.logits.dtype).unsqueeze(-1)  # (batch, 1)
                 return F.binary_cross_entropy_with_logits(
@@ -108,7 +121,7 @@ class CrossEntropy:
             return binary
         weight = counts.sum() / (network.n_labels * counts) if weighted else None  # (labels,)
 
-        def several(output: AttentiveOutput, batch: Batch) -> Tensor:
+        def several(output: Output, batch: Batch) -> Tensor:
             assert batch.labels is not None
             return F.cross_entropy(output.logits, batch.labels, weight=weight, reduction="sum")
 

@@ -6,16 +6,18 @@ As Markdown, for files and for the terminal; no torch.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from heedful.config import RunConfig
 from heedful.engine.study import Study
 from heedful.experiments import EXPERIMENTS, Published, without_verdict
-from heedful.experiments.comparison import SETTING, Comparison, Evidence, Table, difference, number, seeds
+from heedful.experiments.comparison import SETTING, Comparison, Evidence, Table, beside
 from heedful.experiments.description import Setting
+from heedful.experiments.verdict import Verdict
 from heedful.measure.statistics import between_seeds
+from heedful.report.seeds import verdicts_by_configuration
 from heedful.store.run import runs_in
 
 PERFORMANCE = "performance"  # of the models themselves: summarised like an experiment
@@ -29,6 +31,7 @@ class Finished:
     setting: Setting
     seed: int
     summaries: Mapping[str, Mapping[str, Any]]
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)  # by experiment
 
 
 def finished_runs(folder: Path, belongs: Callable[[RunConfig], bool]) -> list[Finished]:
@@ -41,8 +44,9 @@ def finished_runs(folder: Path, belongs: Callable[[RunConfig], bool]) -> list[Fi
         if belongs(config):
             kept = {name: run.results.summary(name) for name in (PERFORMANCE, *EXPERIMENTS)}
             setting = (config.dataset, config.model.encoder, config.model.attention)
-            summaries = {name: without_verdict(one)[0] for name, one in kept.items() if one}
-            found.append(Finished(setting, config.seed, summaries))
+            parts = {name: without_verdict(one) for name, one in kept.items() if one}
+            verdicts = {name: verdict for name, (_, verdict) in parts.items() if verdict is not None}
+            found.append(Finished(setting, config.seed, {n: one for n, (one, _) in parts.items()}, verdicts))
     return found
 
 
@@ -96,17 +100,26 @@ def page(name: str, runs: Sequence[Finished], study: Study, notes: str = "") -> 
         *(line for one in found for headline in one.headlines for line in (headline, "")),
         notes,
     ]
-    return "\n".join(lines) + "\n" + "\n".join(table.markdown() for one in found for table in one.tables)
+    over_runs = verdicts_by_configuration(
+        (setting, run.seed, setting, run.verdicts)
+        for setting, here in by_setting(runs, study).items()
+        for run in here
+    )
+    tables = [*([over_runs] if over_runs else []), *(table for one in found for table in one.tables)]
+    return "\n".join(lines) + "\n" + "\n".join(table.markdown() for table in tables)
 
 
 def scores(found: Evidence) -> Comparison:
     """Table 1, its last column: the test score, for every encoder and attention."""
-    rows = []
+    cells = []
     for setting, summaries in found:
         metric = next((row.statistic for row in found.published if row.setting == setting), "accuracy")
         ours, theirs = between_seeds([one[metric] for one in summaries]), found.theirs(setting, metric)
-        rows.append((*setting, metric, seeds(ours), *map(number, theirs), difference(ours, theirs)))
-    header = (*SETTING, "metric", "ours", *found.sources, "ours - nearest")
+        cells.append(((*setting, metric), ours, theirs))
+    header, rows = (
+        (*SETTING, "metric", "ours", *found.sources, "ours - published (± expected)"),
+        beside(cells),
+    )
     note = "Scores of the models on the test split."
     if "files" in found.sources:
         note = (

@@ -91,7 +91,7 @@ def facts(findings: Findings) -> list[Fact]:
 def _sizes(info: Mapping[str, Any]) -> str:
     """Of one of our own models; a foreign one is described in words."""
     config = info["config"]
-    if not config.get("model"):
+    if not config.get("model") or config.get("start"):
         return visible(str(info.get("model", {}).get("description", "")), 120)
     given = config.get("vectors")
     vectors = f"word vectors {visible(str(given), 60)}" if given else "no pretrained word vectors"

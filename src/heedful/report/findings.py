@@ -11,13 +11,15 @@ import pyarrow as pa
 
 from heedful.errors import Mistake
 from heedful.experiments import EXPERIMENTS, Published, Trial, find, without_verdict
+from heedful.experiments.caveats import that_warn, warnings_of
+from heedful.experiments.certainty import control
 from heedful.experiments.description import Setting
 from heedful.experiments.verdict import Verdict
 from heedful.explanation import Explanation
 from heedful.records import Example, Split
 from heedful.report.examples import Choice
 from heedful.report.sample import evidence
-from heedful.store.run import Run
+from heedful.store.run import Run, runs_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,9 @@ class Findings:
     kept: Mapping[str, Verdict] = field(default_factory=dict)  # verdicts that the summaries have
     published: Sequence[Published] = ()  # in this setting
     sources: Sequence[str] = ()  # of published numbers, the most trusted first
+    warnings: Sequence[
+        str
+    ] = ()  # that an experiment's outcome puts on all others, of this run or of one on the same data
 
     @property
     def labels(self) -> list[str]:
@@ -60,6 +65,11 @@ class Findings:
         )
         return None if seed is None else int(seed)
 
+    @property
+    def but_seed(self) -> str:
+        """The configuration without its seed, to compare."""
+        return json.dumps({**self.info["config"], "seed": None}, sort_keys=True)
+
     def trial(self, experiment: str) -> Trial:
         return Trial(
             experiment,
@@ -70,6 +80,7 @@ class Findings:
             self.info["task"],
             [row for row in self.published if row.experiment == experiment],
             self.sources,
+            {name: summary for name, summary in self.summaries.items() if name != experiment},
         )
 
     def verdicts(self) -> dict[str, Verdict]:
@@ -93,6 +104,11 @@ class Illustrated:
         """By experiment; `evidence` where the deciding words of the sample are known."""
         found = evidence(self.sample, [self.examples[place].evidence for place in self.sampled])
         return ({} if found is None else {"evidence": found}) | self.findings.verdicts()
+
+
+def verdicts_of_report(runs: Sequence[Illustrated]) -> list[dict[str, Verdict]]:
+    """The verdicts of each run of one report: false discovery is controlled over all their statements."""
+    return control([run.verdicts() for run in runs])
 
 
 def read(run: Run) -> Findings:
@@ -119,20 +135,32 @@ def read(run: Run) -> Findings:
     stored = {name: without_verdict(run.summary(name)) for name in found}
     setting = info["config"]["dataset"], run.architecture, run.attention
     published, sources = published_in(setting)
+    summaries = {name: summary for name, (summary, _) in stored.items()}
     return Findings(
         name=run.name,
         path=str(run.path),
         info=info,
         performance=run.summary("performance"),
         tables=tables,
-        summaries={name: summary for name, (summary, _) in stored.items()},
+        summaries=summaries,
         asked=asked,
         description=run.description,
         split=splits.pop(),
         kept={name: verdict for name, (_, verdict) in stored.items() if verdict is not None},
         published=published,
         sources=sources,
+        warnings=warnings_of(summaries) or _warnings_beside(run),
     )
+
+
+def _warnings_beside(run: Run) -> list[str]:
+    """Warnings about the same data that another run of the folder has found, with its name."""
+    for other in runs_in(run.path.parent):
+        found = {name: other.results.summary(name) for name in that_warn() if other.name != run.name}
+        said = warnings_of({name: summary for name, summary in found.items() if summary is not None})
+        if said and other.info["data"]["fingerprint"] == run.info["data"]["fingerprint"]:
+            return [f"{sentence} (Found of {other.name}.)" for sentence in said]
+    return []
 
 
 def _asked(table: pa.Table) -> dict[str, Any]:

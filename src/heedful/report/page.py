@@ -11,16 +11,18 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from heedful.experiments import EXPERIMENTS, find
+from heedful.experiments.caveats import not_made_sentence
 from heedful.experiments.description import Statistic, number_at
-from heedful.experiments.verdict import BELIEVE, HEADLINE_RULE, HEADLINES, MARKS, grade_of, reasons
+from heedful.experiments.verdict import BELIEVE, HEADLINE_RULE, HEADLINES, MARKS, Verdict, grade_of, reasons
 from heedful.figures.figure import Figure, Spec
 from heedful.figures.script import vega
 from heedful.figures.theme import CONFIG
 from heedful.report import assets, instances
 from heedful.report.cards import cards
 from heedful.report.describe import commands, explainer_rows, facts, question, score, versions, warning
-from heedful.report.findings import Findings, Illustrated
+from heedful.report.findings import Findings, Illustrated, verdicts_of_report
 from heedful.report.published import published_tables
+from heedful.report.seeds import verdicts_by_configuration
 from heedful.report.words import relied_sentence, words_figures
 
 NONE = "–"
@@ -29,8 +31,9 @@ NONE = "–"
 def page(runs: Sequence[Illustrated], command: str = "") -> str:
     """One HTML file that needs nothing else. `command` is what was typed to make it."""
     sections, data = [], [("theme", CONFIG)]
+    verdicts = verdicts_of_report(runs)
     for n, run in enumerate(runs):
-        section, specs, texts = _section(run, command)
+        section, specs, texts = _section(run, list(verdicts[n].values()), command)
         sections.append(section)
         data.append((f"figures-{n}", {key: _without_config(spec) for key, spec in specs.items()}))
         if texts:
@@ -50,6 +53,11 @@ def page(runs: Sequence[Illustrated], command: str = "") -> str:
         rule=HEADLINE_RULE,
         statistics=statistics,
         lines=[_line(run.findings, statistics) for run in runs],
+        by_seeds=verdicts_by_configuration(
+            (run.findings.but_seed, run.findings.seed, run.findings.setting, found)
+            for run, found in zip(runs, verdicts, strict=True)
+        ),
+        tested=sum(verdict.p is not None for found in verdicts for verdict in found.values()),
         papers=_papers(runs),
         version=version("heedful"),
         policy=Markup(assets.policy([library, script], [style])),
@@ -62,13 +70,14 @@ def page(runs: Sequence[Illustrated], command: str = "") -> str:
 
 def figures(run: Illustrated) -> dict[str, Spec]:
     """Every figure of a run by name, for export."""
-    return _section(run, "")[1]
+    return _section(run, [], "")[1]
 
 
-def _section(run: Illustrated, command: str) -> tuple[dict[str, Any], dict[str, Spec], dict[str, Any] | None]:
-    """What the template says of one run, its figures by name, and its list of instances."""
+def _section(
+    run: Illustrated, found: Sequence[Verdict], command: str
+) -> tuple[dict[str, Any], dict[str, Spec], dict[str, Any] | None]:
+    """What the template says of one run and its verdicts, its figures by name, and its list of instances."""
     findings = run.findings
-    found = list(run.verdicts().values())
     groups = _figures(findings)
     words = words_figures(run.sample)
     specs = {figure.id: figure.spec for group in groups.values() for figure in group}
@@ -92,7 +101,8 @@ def _section(run: Illustrated, command: str) -> tuple[dict[str, Any], dict[str, 
         "headline": f"{HEADLINES[grade]}.",
         "reasons": reasons(found),
         "relied": relied_sentence(words),
-        "warning": warning(run),
+        "warnings": [sentence for sentence in (warning(run), *findings.warnings) if sentence],
+        "rests": not_made_sentence(findings.tables, "source" in findings.info["config"], findings.path),
         "asked": question(findings),
         "facts": facts(findings),
         "verdicts": found,

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.attribution import Attribution, Explained
+from heedful.experiments.certainty import settle
 from heedful.experiments.verdict import Grade, Verdict, Wording, border, ends, grade_at, percent
 from heedful.explanation import Explanation
 from heedful.figures.names import method_name
 from heedful.measure.rank import kendall
-from heedful.measure.statistics import Interval, mean_interval
+from heedful.measure.statistics import Interval, mean_interval, proportion
 from heedful.records import Example
 
 Row = dict[str, Any]
@@ -127,18 +128,23 @@ def evidence_verdict(hits: Sequence[bool], chance: float, others: Mapping[str, f
     """`hits` of the most attended word for each text; `chance` is a random word's, `others` other methods'."""
     from scipy.stats import binomtest
 
+    claim = "the most attended word is one of those that decide more often than a random word"
     question = "Does attention find the words that decide?"
     rule = f"Found in {FOUND:.0%} of the texts or more: yes; in {MISSED:.0%} or more: often; below: no."
     n, k = len(hits), int(sum(hits))
-    wilson = binomtest(k, n).proportion_ci(method="wilson")
-    found = Interval(k / n, float(wilson.low), float(wilson.high))
+    found = proportion(k, n)
+    # Texts differ in their chance, which only makes the count vary less than the binomial that is asked here.
+    p = float(binomtest(k, n, chance).pvalue)
     grade = grade_at(found.value, MISSED, FOUND, rising=True)
     answer, clause = WORDINGS[grade]
     sentence = (
         f"In this corpus the deciding words are known. The most attended word is one of them in {percent(found)} of "
         f"{n} texts; a random word would be in {chance:.0%}.{_others(others)}{border(found, MISSED, FOUND)}"
     )
-    return Verdict(question, grade, answer, sentence, rule, clause, *ends(found), bars=(MISSED, FOUND))
+    verdict = Verdict(
+        question, grade, answer, sentence, rule, clause, *ends(found), bars=(MISSED, FOUND), claim=claim, p=p
+    )
+    return settle(verdict, n)
 
 
 def _others(found: Mapping[str, float]) -> str:
@@ -181,7 +187,7 @@ def agreement(sample: Explanation, method: str) -> Interval | None:
     tau = tau[~np.isnan(tau)]
     if tau.size < 2:
         return None
-    return Interval(float(tau.mean()), *mean_interval(tau))
+    return Interval(float(tau.mean()), *mean_interval(tau, within=(-1.0, 1.0)))
 
 
 def _padded(e: Explained, a: Attribution, width: int) -> NDArray[np.float64]:

@@ -1,10 +1,12 @@
-"""A run folder: `runs/<dataset>-<encoder>-<attention>-s<seed>-<hash8>/`.
+"""A run folder: `runs/<dataset>-<encoder>-<attention>-s<seed>-<hash8>/`, or `<dataset>-<checkpoint>-s<seed>-<hash8>/`.
 
     config.json          what was asked (RunConfig), what it was asked of (labels, task, data), and with what
     model.safetensors    the weights of the best epoch
     vocabulary.json      the words, in the order of their ids
+    pretrained/          of a fine-tuned checkpoint: the configuration and the tokenizer that came with it
     training.parquet     one row an epoch
     results/<experiment>.parquet, results/<experiment>.summary.json   see results.py
+    audit.json, audit.html   what `heedful audit` found last, and its page
     texts/<split>.parquet    the texts that the results are about, see texts.py
     explainers/<name>-<key>.safetensors   what an explainer has learnt from the run's training data
     SHA256SUMS           checksums of the files above, written last: a run that has it is finished
@@ -24,6 +26,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -33,10 +36,11 @@ from heedful.config import RunConfig, TrialConfig
 from heedful.errors import Mistake
 from heedful.store.arrays import read_arrays, write_arrays
 from heedful.store.checks import SUMS, Damaged, HashFile, check_sums, read_sums, sha256, write_sums
-from heedful.store.files import whole_file, whole_folder, write_json
+from heedful.store.files import ENDING, whole_file, whole_folder, write_json
 from heedful.store.results import Results
 
 Arrays = Mapping[str, NDArray[Any]]
+NONE: Mapping[str, bytes] = MappingProxyType({})
 SEALED = (
     "config.json",
     "vocabulary.json",
@@ -46,11 +50,14 @@ SEALED = (
 )
 SEALED_TRIAL = ("config.json",)
 CHECKPOINT = "checkpoint.safetensors"
+AUDIT, AUDIT_PAGE = "audit.json", "audit.html"
+PRETRAINED = "pretrained"
 
 
 def run_name(config: RunConfig, key: str) -> str:
     """Readable first, then the key of everything that decides the result."""
-    return f"{_stem(config.dataset)}-{config.model.encoder}-{config.model.attention}-s{config.seed}-{key[:8]}"
+    model = config.start.name if config.start else f"{config.model.encoder}-{config.model.attention_name}"
+    return f"{_stem(config.dataset)}-{model}-s{config.seed}-{key[:8]}"
 
 
 def trial_name(config: TrialConfig, key: str) -> str:
@@ -168,7 +175,7 @@ class Run:
         Not of how it was trained, with which versions and from which path.
         """
         info, sums = self.info, self.sums()
-        names = ("model.safetensors", "vocabulary.json")
+        names = ("model.safetensors", "vocabulary.json", *self._pretrained())
         decides = {
             "files": [sums.get(name) or self.hash_file(self.path / name) for name in names],
             "model": info["config"]["model"],
@@ -215,6 +222,21 @@ class Run:
             )
         return summary
 
+    def audit(self) -> dict[str, Any] | None:
+        """What `heedful audit` found last, in plain values; None where there is none, or none that can be read."""
+        try:
+            found = json.loads((self.path / AUDIT).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        parts = ("recommendation", "header", "cells", "warnings")
+        whole = isinstance(found, dict) and all(isinstance(found.get(part), list) for part in parts)
+        return found if whole else None
+
+    def write_audit(self, found: Mapping[str, Any], page: str) -> None:
+        write_json(self.path / AUDIT, found)
+        with whole_file(self.path / AUDIT_PAGE) as temporary:
+            temporary.write_text(page, encoding="utf-8")
+
     def write_checkpoint(self, arrays: Arrays, notes: Mapping[str, Any]) -> None:
         write_arrays(self.path / CHECKPOINT, arrays, {"notes": json.dumps(notes)})
 
@@ -223,13 +245,20 @@ class Run:
         write_arrays(self.path / "model.safetensors", weights, {})
         self._write_rows("training.parquet", history)
 
-    def write_description(self, info: Mapping[str, Any], words: tuple[str, ...]) -> None:
+    def write_description(
+        self, info: Mapping[str, Any], words: tuple[str, ...], pretrained: Mapping[str, bytes] = NONE
+    ) -> None:
+        """`pretrained`: files that came with the checkpoint that training began with, by name."""
         write_json(self.path / "config.json", info)
         write_json(self.path / "vocabulary.json", list(words))
+        for name, content in pretrained.items():
+            (self.path / PRETRAINED).mkdir(exist_ok=True)
+            with whole_file(self.path / PRETRAINED / name) as temporary:
+                temporary.write_bytes(content)
 
     def finish(self) -> None:
         """Seal the run: from now on it is finished, and damage is seen."""
-        write_sums(self.path, SEALED)
+        write_sums(self.path, (*SEALED, *self._pretrained()))
         (self.path / CHECKPOINT).unlink(missing_ok=True)
 
     def reopen(self) -> None:
@@ -239,6 +268,11 @@ class Run:
 
     def write_summary(self, experiment: str, summary: Mapping[str, Any]) -> None:
         write_json(self.path / "results" / f"{experiment}.summary.json", summary)
+
+    def _pretrained(self) -> list[str]:
+        folder = self.path / PRETRAINED
+        paths = sorted(folder.iterdir()) if folder.is_dir() else []
+        return [f"{PRETRAINED}/{path.name}" for path in paths if path.suffix != ENDING]
 
     def _write_rows(self, name: str, rows: list[dict[str, Any]]) -> None:
         import pyarrow as pa
@@ -271,11 +305,12 @@ def create(
     weights: Arrays,
     arrays: Arrays,
     notes: Mapping[str, Any],
+    pretrained: Mapping[str, bytes] = NONE,
 ) -> Run:
     """A new run folder with its first checkpoint, whole from the moment it is there."""
     with whole_folder(path) as temporary:
         run = Run(temporary)
-        run.write_description(info, words)
+        run.write_description(info, words, pretrained)
         run.write_training(weights, notes["history"])
         run.write_checkpoint(arrays, notes)
     return Run(path)

@@ -28,6 +28,7 @@ from heedful.web.results import File
 from heedful.web.selection import ORDERS, Selection, sort_rows
 from heedful.web.site import Site, choice, whole
 from heedful.web.texts import NotReady
+from heedful.web.verdicts import warnings_about
 
 PAGE = 25  # instances on a page
 LONGEST_SNIPPET = 180  # characters of a text in a list
@@ -62,6 +63,7 @@ def experiment_page(site: Site, request: Request, name: str, experiment: str) ->
         "experiment": experiment,
         "question": about.question,
         "verdict": None if verdict is None else to_json(verdict),
+        "warnings": warnings_about(entry, site.library.entries().values()),
         "split": split,
         "column": column,
         "by": about.by,

@@ -69,10 +69,14 @@ class Texts:
             raise
 
     def _load(self, entry: Entry) -> Corpus:
-        from heedful.data import corpora
+        from heedful.engine.data_sources import load_corpus
+        from heedful.engine.edited_data import corpus_of
 
-        config = entry.run.trial or entry.run.config
-        corpus = corpora.load(config.dataset, data_dirs=self.data_dirs, options=config.data)
+        trial = entry.run.trial
+        if trial is None:
+            corpus = corpus_of(entry.run, self.data_dirs)
+        else:
+            corpus = load_corpus(trial.dataset, trial.data, self.data_dirs)
         for split, expected in entry.info["data"].get("examples", {}).items():
             if len(corpus[split]) != expected:
                 raise Mistake(

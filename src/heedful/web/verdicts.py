@@ -7,7 +7,7 @@ so that a list of many old runs comes at once, and is complete a moment later.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from threading import Lock
 from typing import Any
@@ -17,6 +17,8 @@ import pyarrow.parquet as pq
 
 from heedful.errors import Mistake
 from heedful.experiments import EXPERIMENTS, Trial, find
+from heedful.experiments.caveats import not_made_sentence, warnings_of
+from heedful.experiments.certainty import control
 from heedful.experiments.verdict import Grade, Verdict, grade_of, headline, to_json
 from heedful.web.library import Entry
 from heedful.web.results import File, Results
@@ -37,15 +39,19 @@ class Verdicts:
         found = {name: one if isinstance(one, Verdict) else one.result() for name, one in asked.items()}
         return {name: verdict for name, verdict in found.items() if verdict is not None}
 
-    def page(self, entry: Entry) -> dict[str, Any]:
-        """`headline`, its `grade`, and the verdicts, as JSON values; empty without any."""
+    def page(self, entry: Entry, entries: Iterable[Entry]) -> dict[str, Any]:
+        """`headline`, its `grade`, the verdicts, `warnings` on all of them (`entries` are those that may know), and
+        which tests it `rests` on, as JSON values; empty without any."""
         found = self.of(entry)
         if not found:
             return {}
+        (found,) = control([found])
         all_of_them = list(found.values())
         return {
             "headline": headline(all_of_them),
             "grade": grade_of(all_of_them),
+            "warnings": warnings_about(entry, entries),
+            "rests": not_made_sentence(list(entry.tables), entry.trial, entry.name),
             "verdicts": {name: to_json(verdict) for name, verdict in found.items()},
         }
 
@@ -66,7 +72,8 @@ class Verdicts:
                 continue
             known = [_known(one) for one in found]
             if known:
-                grades[name] = grade_of([verdict for verdict in known if verdict is not None])
+                (kept,) = control([{str(i): v for i, v in enumerate(known) if v is not None}])
+                grades[name] = grade_of(list(kept.values()))
         return grades, waiting
 
     def made(self, entry: Entry) -> dict[str, Verdict]:
@@ -106,6 +113,19 @@ def _known(one: Verdict | Future[Verdict | None]) -> Verdict | None:
     return None if one.exception() is not None else one.result()
 
 
+def warnings_about(entry: Entry, entries: Iterable[Entry]) -> list[str]:
+    """What outcomes of this run, or else of another on the same data, say of every other conclusion about them."""
+    own = warnings_of(entry.summaries)
+    if own:
+        return own
+    data = entry.info.get("data", {}).get("fingerprint")
+    for other in entries:
+        said = warnings_of(other.summaries) if other.info.get("data", {}).get("fingerprint") == data else []
+        if said:
+            return [f"{sentence} (Found of {other.name}.)" for sentence in said]
+    return []
+
+
 def trial(results: Results, entry: Entry, name: str) -> Trial:
     """The whole of an experiment's rows, with what is known around them."""
     file = entry.tables[name]
@@ -115,4 +135,5 @@ def trial(results: Results, entry: Entry, name: str) -> Trial:
     except (pa.ArrowException, OSError) as error:
         raise Mistake(f"{file[0].name} of {entry.name} cannot be read ({error}): make it again.") from None
     summary = entry.summaries.get(name, {})
-    return Trial(name, table, summary, options, entry.labels, str(entry.info.get("task")))
+    beside = {other: found for other, found in entry.summaries.items() if other != name}
+    return Trial(name, table, summary, options, entry.labels, str(entry.info.get("task")), beside=beside)

@@ -18,6 +18,7 @@ from heedful.data.readers import (
     babi_tasks,
     class_csv,
     cnn,
+    imdb_ratings,
     mimic,
     newsgroups,
     snli,
@@ -52,6 +53,7 @@ _BABI = ("tasks_1-20_v1-2/en-10k", "en-10k", "tasks_1-20_v1-2/en")
 ORIGINALS: dict[str, Original] = {
     "sst": Original(trees.read, ("train.txt",), ("trees", "trainDevTestTrees_PTB/trees")),
     "imdb": Original(acl_imdb.read, ("train/pos",), ("aclImdb",)),
+    "imdb10": Original(imdb_ratings.read, imdb_ratings.FILES, ("imdb10", "imdb", "emnlp-2015-data")),
     "adr": Original(adr.read, adr.FILES, ("adr", "Tweets")),
     "20news": Original(newsgroups.read, ("20news-bydate-train",), ("20news-bydate", "20news_home")),
     "agnews": Original(partial(ag_news.read, classes=ag_news.WORLD_BUSINESS), ("train.csv",), _AG),

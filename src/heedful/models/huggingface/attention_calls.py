@@ -13,11 +13,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
@@ -77,6 +79,10 @@ def _attend(
     attention_mask: Tensor | None,
     **options: Any,
 ) -> Attended:
+    if attention_mask is not None and attention_mask.dtype == torch.float64:
+        # many models take the softmax in float32, where the least float64 is -inf: a row of padding, all of it masked,
+        # would become NaN, and the layers above would spread it
+        attention_mask = attention_mask.clamp(min=torch.finfo(torch.float32).min)
     call = AttentionCall(_current.layer, module, query, key, value, attention_mask, options)
     _current.layer += 1
     return call.own if _current.each is None else _current.each(call)
@@ -112,6 +118,22 @@ def _configs(module: nn.Module) -> Iterator[Any]:
             yield config
             nested = [getattr(config, name, None) for name in getattr(config, "sub_configs", {})]
             waiting += [each for each in nested if each is not None]
+
+
+def keeping(seen: list[Tensor]) -> Each:
+    """Every layer's weights into `seen`, before dropout: after it they would not sum to 1."""
+
+    def each(call: AttentionCall) -> Attended:
+        rate = float(call.options.get("dropout") or 0.0)
+        if not (rate and call.module.training):
+            output, weights = call.own
+        else:
+            _, weights = replace(call, options={**call.options, "dropout": 0.0}).own
+            output = call.mix(functional.dropout(weights, rate))
+        seen.append(weights)
+        return output, weights
+
+    return each
 
 
 def editing(edit: Edit) -> Each:

@@ -25,6 +25,7 @@ class Inputs:
     types: Tensor  # (n, width) long: which text a token belongs to, as the tokenizer numbers them
     x: Tensor | None = None  # (n, width, dim)
     ids: Tensor | None = None  # (n, width)
+    attended: Tensor | None = None  # (n, width) bool: what may be attended to; None: all that is present
 
     def rows(self, which: Tensor, width: int, side: Side) -> Inputs:
         """Some sequences, cut to a width that holds them."""
@@ -32,8 +33,10 @@ class Inputs:
         def some(part: Tensor) -> Tensor:
             return part[which, :width] if side == "right" else part[which, part.shape[1] - width :]
 
-        x, ids = (None if part is None else some(part) for part in (self.x, self.ids))
-        return Inputs(some(self.present), some(self.types), x, ids)
+        x, ids, attended = (
+            None if part is None else some(part) for part in (self.x, self.ids, self.attended)
+        )
+        return Inputs(some(self.present), some(self.types), x, ids, attended)
 
 
 class Forward:
@@ -45,9 +48,11 @@ class Forward:
         self.takes = frozenset(takes)
         self.with_types = with_types and "token_type_ids" in takes
 
-    def __call__(self, inputs: Inputs, side: Side, each: Each | None = None) -> Tensor:
+    def __call__(
+        self, inputs: Inputs, side: Side, each: Each | None = None, learning: bool = False
+    ) -> Tensor:
         """Logits (n, outputs). `each`: what is done about the attention of every layer."""
-        output = self.output(inputs, side, each)
+        output = self.output(inputs, side, each, learning)
         found = getattr(output, "logits", output[0] if isinstance(output, tuple) and output else output)
         if not isinstance(found, Tensor):
             raise Mistake(f"{type(self.module).__name__} gives no logits, but {type(output).__name__}.")
@@ -57,8 +62,11 @@ class Forward:
         """What the module itself says its weights were, (n, heads, to, from) of each layer."""
         return tuple(self.output(inputs, side, output_attentions=True).attentions or ())
 
-    def output(self, inputs: Inputs, side: Side, each: Each | None = None, **more: Any) -> Any:
-        given: dict[str, Any] = {"attention_mask": inputs.present.long(), **more}
+    def output(
+        self, inputs: Inputs, side: Side, each: Each | None = None, learning: bool = False, **more: Any
+    ) -> Any:
+        attended = inputs.present if inputs.attended is None else inputs.attended
+        given: dict[str, Any] = {"attention_mask": attended.long(), **more}
         if inputs.x is not None:
             given["inputs_embeds"] = inputs.x
         else:
@@ -66,14 +74,14 @@ class Forward:
         if self.with_types:
             given["token_type_ids"] = inputs.types
         if side == "left" and "position_ids" in self.takes:
-            given["position_ids"] = (given["attention_mask"].cumsum(1) - 1).clamp(min=0)
+            given["position_ids"] = (inputs.present.long().cumsum(1) - 1).clamp(min=0)
         if "use_cache" in self.takes:
             given["use_cache"] = False
         listening: AbstractContextManager[None] = (
             nullcontext() if each is None else attention_calls(self.module, each)
         )
         tidy: AbstractContextManager[None] = without_traces(self.module) if more else nullcontext()
-        with undisturbed(self.module, self.pad), tidy, listening:
+        with undisturbed(self.module, self.pad, learning), tidy, listening:
             return self.module(**given)
 
 

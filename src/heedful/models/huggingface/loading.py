@@ -21,6 +21,7 @@ from heedful.models.model import Model
 from heedful.models.sequence import Long
 from heedful.records import Batch
 
+ONLY_HERE: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 DTYPES = {
     "float32": torch.float32,
     "float64": torch.float64,
@@ -47,34 +48,10 @@ def load(
     longer than it reads. problem_type: as in transformers, where its configuration does not say. dtype: None keeps that
     of the file. offline: never ask the hub.
     """
-    from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
-
     folder = checkpoint_folder(place, revision, offline)
-    if "auto_map" in read_config(folder) and not _known_to_library(folder):
-        raise Mistake(f"{place} needs code that comes with it, and such code is never run.")
-    only_here: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-    with (
-        _quiet(),
-        torch.random.fork_rng(devices=[]),
-    ):  # fresh weights are drawn, and then replaced by those of the file
-        try:
-            module, told = AutoModelForSequenceClassification.from_pretrained(
-                folder,
-                config=AutoConfig.from_pretrained(folder, **only_here),
-                use_safetensors=True,
-                output_loading_info=True,
-                dtype=_dtype(dtype) or "auto",
-                **only_here,
-            )
-        except (ValueError, OSError, RuntimeError, KeyError) as error:
-            raise Mistake(f"{place} cannot be read as a sequence classifier: {_first_line(error)}") from None
-        try:
-            tokenizer = AutoTokenizer.from_pretrained(folder, **only_here)
-        except (ValueError, OSError, KeyError, ImportError) as error:
-            raise Mistake(f"{place} has no tokenizer that can be read: {_first_line(error)}") from None
-    if not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens):
-        raise Mistake(f"{place} has no tokenizer: save it beside the model (tokenizer.save_pretrained).")
-    if missing := sorted(told["missing_keys"]):
+    module, missing = read_module(folder, _dtype(dtype), place=place)
+    tokenizer = read_tokenizer(folder, place)
+    if missing:
         raise Mistake(
             f"{place} is no trained classifier: its weights lack {missing[0]!r}"
             + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")
@@ -85,6 +62,57 @@ def load(
     return wrap(
         module, tokenizer, labels=labels, query=query, long=long, problem_type=problem_type, name=name
     )
+
+
+def read_module(
+    folder: Path,
+    dtype: torch.dtype | None = None,
+    seed: int = 0,
+    place: str | Path | None = None,
+    **config: Any,
+) -> tuple[Any, list[str]]:
+    """The classifier of a folder, and the names of weights that its files lack: those are drawn from `seed`.
+
+    `config`: settings in place of the folder's own; where they change a size, that weight is drawn, too.
+    """
+    from transformers import AutoConfig, AutoModelForSequenceClassification
+
+    place = place or folder
+    if "auto_map" in read_config(folder) and not _known_to_library(folder):
+        raise Mistake(f"{place} needs code that comes with it, and such code is never run.")
+    with (
+        _quiet(),
+        torch.random.fork_rng(devices=[]),
+    ):  # fresh weights are drawn, and then replaced by the files'
+        torch.manual_seed(seed)
+        try:
+            module, told = AutoModelForSequenceClassification.from_pretrained(
+                folder,
+                config=AutoConfig.from_pretrained(folder, **ONLY_HERE, **config),
+                use_safetensors=True,
+                output_loading_info=True,
+                ignore_mismatched_sizes=bool(config),
+                dtype=dtype or "auto",
+                **ONLY_HERE,
+            )
+        except (ValueError, OSError, RuntimeError, KeyError) as error:
+            raise Mistake(f"{place} cannot be read as a sequence classifier: {first_line(error)}") from None
+    other_size = [str(one[0] if isinstance(one, tuple) else one) for one in told.get("mismatched_keys", ())]
+    return module, sorted({*told["missing_keys"], *other_size})
+
+
+def read_tokenizer(folder: Path, place: str | Path | None = None) -> Any:
+    from transformers import AutoTokenizer
+
+    place = place or folder
+    with _quiet():
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(folder, **ONLY_HERE)
+        except (ValueError, OSError, KeyError, ImportError) as error:
+            raise Mistake(f"{place} has no tokenizer that can be read: {first_line(error)}") from None
+    if not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens):
+        raise Mistake(f"{place} has no tokenizer: save it beside the model (tokenizer.save_pretrained).")
+    return tokenizer
 
 
 def load_pipeline(pipeline: Any, **options: Any) -> Model:
@@ -196,5 +224,5 @@ def _quiet() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

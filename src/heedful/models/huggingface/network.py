@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from heedful.errors import Mistake
 from heedful.models.huggingface.abilities import find_abilities
-from heedful.models.huggingface.attention_calls import Each, editing
+from heedful.models.huggingface.attention_calls import Each, editing, keeping
 from heedful.models.huggingface.forward import Forward, Inputs, by_length
 from heedful.models.link import Link
-from heedful.models.network import Edit, Output, require
+from heedful.models.network import AttendedOutput, Edit, Output, layer_number, require
 from heedful.models.sequence import Frame, Long, Sequences, Side, sequences
 from heedful.records import Batch, Tokens
 
@@ -44,7 +44,7 @@ class HuggingFaceNetwork:
         self.link, self.n_labels, self.has_query = link, n_labels, has_query
         self.frame, self.limit, self.long = frame, limit, long
         self.types = types or (0, 0)
-        self.forward = Forward(module, sample.passage.reserved.pad, with_types=types is not None)
+        self.forward = Forward(module, sample.passage.reserved.filler, with_types=types is not None)
 
         def make(which: list[int], side: Side, embeddings: bool) -> Inputs:
             some = sample.to(self.device).rows(torch.tensor(which, device=self.device))
@@ -69,6 +69,8 @@ class HuggingFaceNetwork:
                 able.add("self_attends")
         if self.abilities.attention == "edited":
             able.add("edits_attention")
+        if self.abilities.attention and self.reads == "first" and self.abilities.padding:
+            able.add("hides_words")  # what reads the state of the last word cannot do without that word
         return frozenset(able)
 
     @property
@@ -91,7 +93,7 @@ class HuggingFaceNetwork:
 
     @property
     def n_words(self) -> int:
-        return int(self._embedding.num_embeddings)
+        return int(self.embedding.num_embeddings)
 
     @property
     def bytes_per_token(self) -> int:
@@ -103,14 +105,14 @@ class HuggingFaceNetwork:
         return (6 * hidden + 2 * between + weights) * torch.finfo(self.dtype).bits // 8
 
     @property
-    def _embedding(self) -> nn.Embedding:
+    def embedding(self) -> nn.Embedding:
         found = self.module.get_input_embeddings()
         assert isinstance(found, nn.Embedding)
         return found
 
     def embed(self, tokens: Tokens) -> Tensor:
         """Word embeddings (batch, length, dim); positions and types are added inside the module."""
-        found: Tensor = self._embedding(tokens.ids.to(self.device))
+        found: Tensor = self.embedding(tokens.ids.to(self.device))
         return found.detach()
 
     def __call__(
@@ -142,16 +144,37 @@ class HuggingFaceNetwork:
             logits = torch.cat([self.forward(some, self._side) for _, some in groups])[order]
         return Output(found.gather(logits, len(batch)), self.link)
 
+    def learn(self, batch: Batch, attention: bool = False) -> Output:
+        """A step of training: gradients of the weights, dropout where the module is in that mode."""
+        batch = batch.to(self.device)
+        found = self._sequences(batch)
+        inputs = self._inputs(batch, found, None, None, embeddings=False)
+        if attention:
+            require({"edits_attention"}, self.can, "training with an eye on attention", self._name)
+            if found.row is not None:
+                raise Mistake(self._no_attention)
+            seen: list[Tensor] = []
+            logits = self.forward(inputs, self._side, keeping(seen), learning=True)
+            every = self._in_place(torch.stack(seen, dim=1), batch, found)
+            return AttendedOutput(logits, self.link, every)
+        whole = (torch.arange(len(inputs.present), device=self.device), inputs)
+        groups = [whole] if self.abilities.padding else by_length(inputs, "right")
+        order = torch.cat([which for which, _ in groups]).argsort()
+        logits = torch.cat([self.forward(some, self._side, learning=True) for _, some in groups])[order]
+        return Output(found.gather(logits, len(batch)), self.link)
+
     @torch.no_grad()
-    def attentions(self, batch: Batch) -> Tensor:
+    def attentions(self, batch: Batch, layer: int | None = None) -> Tensor:
         """(batch, layers, heads, to, from), both over the places of passage and query side by side; 0 at padding."""
         require({"attends"}, self.can, "reading attention", self._name)
+        wanted = range(self.n_layers) if layer is None else [layer_number(layer, self.n_layers)]
         found, inputs = self._whole(batch)
         if self.abilities.attention == "edited":
             seen: list[Tensor] = []
 
-            def note(layer: int, weights: Tensor) -> Tensor:
-                seen.append(weights)
+            def note(at: int, weights: Tensor) -> Tensor:
+                if at in wanted:
+                    seen.append(weights)
                 return weights
 
             self.forward(inputs, self._side, editing(note))
@@ -159,7 +182,7 @@ class HuggingFaceNetwork:
         else:
             n, width = found.present.shape
             every = torch.zeros(
-                n, self.n_layers, self.n_heads, width, width, device=self.device, dtype=self.dtype
+                n, len(wanted), self.n_heads, width, width, device=self.device, dtype=self.dtype
             )
             apart = (
                 [(torch.arange(n, device=self.device), inputs)]
@@ -167,11 +190,10 @@ class HuggingFaceNetwork:
                 else by_length(inputs, "right")
             )
             for which, some in apart:
-                told = torch.stack(self.forward.attentions(some, self._side), dim=1)
+                layers = self.forward.attentions(some, self._side)
+                told = torch.stack([layers[i] for i in wanted], dim=1)  # (n, wanted, heads, to, from)
                 every[which, :, :, : told.shape[-2], : told.shape[-1]] = told
-        every = _turned(_turned(every, self._shift(found), 1, -2), self._shift(found), 1, -1)
-        there = sequences(batch.to(self.device)).present  # (batch, width), padding at the right
-        return every * (there[:, None, None, :, None] & there[:, None, None, None, :])
+        return self._in_place(every, batch.to(self.device), found)
 
     @torch.no_grad()
     def states(self, batch: Batch, *, edit: Edit | None = None) -> Tensor:
@@ -233,21 +255,35 @@ class HuggingFaceNetwork:
         of_query = None if query is None else torch.full_like(query.ids, self.types[1])
         types = found.take(torch.full_like(batch.passage.ids, self.types[0]), of_query)  # (n, width)
         types = types.masked_fill(~found.present, 0)
+        attended = None
+        if batch.passage.hidden is not None:
+            shown = None if query is None else torch.zeros_like(query.present)
+            attended = found.present & ~found.take(batch.passage.hidden, shown)  # (n, width)
         if not embeddings:
             ids = found.take(batch.passage.ids, None if query is None else query.ids)
             return Inputs(
-                found.present, types, ids=ids.masked_fill(~found.present, batch.passage.reserved.pad)
+                found.present,
+                types,
+                ids=ids.masked_fill(~found.present, batch.passage.reserved.filler),
+                attended=attended,
             )
         x = self.embed(batch.passage) if x is None else x
         if query is not None and x_query is None:
             x_query = self.embed(query)
-        return Inputs(found.present, types, x=found.take(x, x_query))
+        return Inputs(found.present, types, x=found.take(x, x_query), attended=attended)
 
     def _shift(self, found: Sequences) -> Tensor | None:
         """How far padding at the left has moved each text (batch,); None: not at all."""
         if self._side == "right" or bool(found.present.all()):
             return None
         return found.present.shape[1] - found.present.sum(1)
+
+    def _in_place(self, every: Tensor, batch: Batch, found: Sequences) -> Tensor:
+        """Weights as read (batch, layers, heads, to, from), each text from its first place on, 0 at padding."""
+        shift = self._shift(found)
+        every = _turned(_turned(every, shift, 1, -2), shift, 1, -1)
+        there = sequences(batch).present  # (batch, width), padding at the right
+        return every * (there[:, None, None, :, None] & there[:, None, None, None, :])
 
     def _editing(self, edit: Edit, found: Sequences) -> Each:
         """`edit` sees every text from its first place on, wherever its padding is."""

@@ -50,9 +50,8 @@ class PieceEncoder:
     @cached_property
     def reserved(self) -> Reserved:
         """Ids that the model has no embedding for are as good as none: nothing is ever resized."""
-        pad = self._known(self._tokenizer.pad_token_id)
         return Reserved(
-            pad=0 if pad is None else pad,
+            pad=self._known(self._tokenizer.pad_token_id),
             unknown=self._known(self._tokenizer.unk_token_id),
             mask=self._known(self._tokenizer.mask_token_id),
         )
@@ -106,6 +105,15 @@ class PieceEncoder:
         words_of = np.concatenate(index) if index else np.zeros(0, np.int64)
         lengths = np.array([len(each) for each in ids], dtype=np.int64)
         return Texts(flat, lengths, np.cumsum(lengths) - lengths, words_of >= 0, words_of, self.reserved)
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """Every piece, in the order of the ids."""
+        return tuple(sorted(self._tokenizer.get_vocab(), key=self._tokenizer.get_vocab().get))
+
+    def save(self, folder: str) -> None:
+        """The tokenizer's files."""
+        self._tokenizer.save_pretrained(folder)
 
     def pieces(self, words: Words, part: Part) -> Words:
         ids, spans = self._pieces([words.text])[0]

@@ -15,20 +15,22 @@ _NOISE = "will not detect padding tokens"  # a warning about padding on the righ
 
 
 @contextmanager
-def undisturbed(module: nn.Module, pad: int) -> Iterator[None]:
+def undisturbed(module: nn.Module, pad: int, learning: bool = False) -> Iterator[None]:
     """Without dropout inside, and without gradients of parameters: they would only cost memory.
 
-    `pad`: for models that refuse several texts at once when they know no padding.
+    `pad`: for models that refuse several texts at once when they know no padding. `learning`: this is a step of the
+    training of the module, so modes and gradients stay as they are.
     """
     with TURN:
-        training = [part for part in module.modules() if part.training]
-        learning = [parameter for parameter in module.parameters() if parameter.requires_grad]
+        training = [part for part in module.modules() if part.training and not learning]
+        learnt = [p for p in module.parameters() if p.requires_grad and not learning]
         config = _text_config(module)
         without_pad = config is not None and getattr(config, "pad_token_id", pad) is None
         logger = logging.getLogger("transformers")
         try:
-            module.eval()
-            for parameter in learning:
+            if not learning:
+                module.eval()
+            for parameter in learnt:
                 parameter.requires_grad_(False)
             if without_pad:
                 config.pad_token_id = pad
@@ -37,7 +39,7 @@ def undisturbed(module: nn.Module, pad: int) -> Iterator[None]:
         finally:
             for part in training:
                 part.training = True
-            for parameter in learning:
+            for parameter in learnt:
                 parameter.requires_grad_(True)
             if without_pad:
                 config.pad_token_id = None

@@ -1,0 +1,162 @@
+"""How often do the intervals hold the true value? Simulation, for shapes that measures of texts have.
+
+    python benchmarks/coverage_of_intervals.py [--repeats 4000]
+
+For each kind of interval that heedful prints and each number of texts, the share of samples whose 95% interval holds
+the true value: means (`mean_interval`, what every summary prints), means of tau, paired differences, shares
+(`proportion`), medians (`quantile`), and means over training runs that differ and share their texts (`over_runs`).
+Last, how often a method that ranks words at random is called better than random (`paired`, at the 5% level).
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from functools import lru_cache, partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.measure import calibration
+from heedful.measure.levels import over_runs
+from heedful.measure.paired import paired
+from heedful.measure.rank import kendall
+from heedful.measure.statistics import Interval, Range, mean_interval, proportion, quantile
+
+Floats = NDArray[np.float64]
+Generator = np.random.Generator
+Draw = Callable[[Generator, int], Floats]
+SIZES = (20, 100, 1000)
+RESAMPLES = 400
+
+
+def _two_groups(rng: Generator, n: int) -> Floats:
+    """Most texts about .1, three in ten about .7."""
+    return np.where(rng.random(n) < 0.3, rng.beta(14, 6, n), rng.beta(2, 18, n))
+
+
+def _two_points(share: float) -> Draw:
+    """.7 for this share of the texts, .1 for the others."""
+    return lambda rng, n: np.where(rng.random(n) < share, 0.7, 0.1)
+
+
+SHAPES: dict[str, tuple[Draw, float]] = {
+    "normal": (lambda rng, n: rng.normal(size=n), 0.0),
+    "beta(2, 2)": (lambda rng, n: rng.beta(2, 2, n), 0.5),
+    "beta(2, 8), skewed": (lambda rng, n: rng.beta(2, 8, n), 0.2),
+    "beta(.5, 2), very skewed": (lambda rng, n: rng.beta(0.5, 2, n), 0.2),
+    "beta(.5, .5), both ends": (lambda rng, n: rng.beta(0.5, 0.5, n), 0.5),
+    "two groups, 30% about .7": (_two_groups, 0.3 * 0.7 + 0.7 * 0.1),
+    "two points, 30% high": (_two_points(0.3), 0.28),
+}
+# Beyond what so few texts can tell: 12% of the samples of 20 hold no high value at all.
+HARD: dict[str, tuple[Draw, float]] = {
+    "exponential": (lambda rng, n: rng.exponential(size=n), 1.0),
+    "two points, 10% high": (_two_points(0.1), 0.16),
+}
+
+
+def coverage(
+    draw: Draw, true: float, n: int, repeats: int, seed: int = 0, resamples: int = RESAMPLES
+) -> float:
+    """The share of samples of n texts whose interval holds the true mean."""
+    return calibration.coverage(
+        lambda rng: mean_interval(draw(rng, n), resamples=resamples), true, repeats, seed=seed
+    ).value
+
+
+@lru_cache(maxsize=4)
+def taus(agreement: float) -> Floats:
+    """tau of many texts of 4 to 40 words between two rankings that agree so much: what samples are drawn from."""
+    rng = np.random.default_rng(1)
+    one, other = rng.normal(size=(2, 4000, 40))
+    words = np.arange(40) < rng.integers(4, 41, (4000, 1))  # (texts, words)
+    return kendall(one, agreement * one + np.sqrt(1 - agreement**2) * other, words).tau
+
+
+def coverage_of_tau(agreement: float, n: int, repeats: int) -> float:
+    """The same for the mean of tau, whose interval stays inside [-1, 1]."""
+    pool = taus(agreement)
+    return calibration.coverage(
+        lambda rng: mean_interval(rng.choice(pool, n), resamples=RESAMPLES, within=(-1.0, 1.0)),
+        float(pool.mean()),
+        repeats,
+    ).value
+
+
+def coverage_of_difference(n: int, repeats: int) -> float:
+    """Of two measures in [0, 1] that share what makes a text hard; the true difference is .3 - .2."""
+
+    def ends(rng: Generator) -> Range:
+        hard = rng.beta(2, 2, n)
+        found = paired(hard * rng.beta(6, 4, n), hard * rng.beta(4, 6, n), resamples=1)
+        return found.low, found.high
+
+    return calibration.coverage(ends, 0.5 * 0.6 - 0.5 * 0.4, repeats).value
+
+
+def coverage_of_share(share: float, n: int, repeats: int) -> float:
+    return calibration.coverage(
+        lambda rng: _ends(proportion(int(rng.binomial(n, share)), n)), share, repeats
+    ).value
+
+
+def coverage_of_median(n: int, repeats: int) -> float:
+    true = float(np.log(2))  # of the exponential distribution
+    return calibration.coverage(lambda rng: _ends(quantile(rng.exponential(size=n))), true, repeats).value
+
+
+def coverage_over_runs(runs: int, between: float, texts: int, repeats: int, seed: int = 0) -> float:
+    """The same for runs whose true means differ by `between` (std), on texts they share (std 1, and 1 of noise)."""
+
+    def ends(rng: Generator) -> Range:
+        values = (
+            between * rng.normal(size=(runs, 1)) + rng.normal(size=texts) + rng.normal(size=(runs, texts))
+        )
+        found = over_runs(values, resamples=RESAMPLES)
+        return found.low, found.high
+
+    return calibration.coverage(ends, 0.0, repeats, seed=seed).value
+
+
+def better_than_random(n: int, seeds: int) -> Interval:
+    """How often the tau of one random ranking is called higher than that of another, over n texts of 4 to 40 words."""
+    pool = taus(0.0)
+
+    def claim(rng: Generator) -> bool:
+        found = paired(rng.choice(pool, n), rng.choice(pool, n), resamples=999)
+        return found.difference > 0 and found.p <= 0.05
+
+    return calibration.false_positive_rate(claim, seeds)
+
+
+def _ends(found: Interval) -> Range:
+    return found.low, found.high
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--repeats", type=int, default=4000)
+    repeats = parser.parse_args().repeats
+    kinds: dict[str, Callable[[int, int], float]] = {
+        f"mean, {name}": partial(coverage, *shape) for name, shape in (SHAPES | HARD).items()
+    }
+    for agreement in (0.0, 0.6, 0.95):
+        kinds[f"mean of tau, about {taus(agreement).mean():.2f}"] = partial(coverage_of_tau, agreement)
+    kinds["paired difference"] = coverage_of_difference
+    kinds |= {f"share, {share:.0%}": partial(coverage_of_share, share) for share in (0.1, 0.3, 0.5)}
+    kinds["median, exponential"] = coverage_of_median
+    for runs in (2, 3, 5, 10):
+        for between in (0.5, 0.1, 0.0):
+            kinds[f"{runs} runs, std {between:g} between"] = partial(coverage_over_runs, runs, between)
+    print(f"coverage of 95% intervals, {repeats} samples each; texts: {', '.join(map(str, SIZES))}")
+    for name, of in kinds.items():
+        print(f"  {name:34s} {'  '.join(f'{of(n, repeats):.1%}' for n in SIZES)}", flush=True)
+    print("a random ranking is called better than random (two-sided test at 5%, and higher), 200 seeds")
+    print("  " + "  ".join(f"{n} texts: {better_than_random(n, 200).value:.1%}" for n in SIZES))
+
+
+if __name__ == "__main__":
+    main()

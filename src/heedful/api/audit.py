@@ -1,0 +1,222 @@
+"""Audit a model: which of its explainers can be believed, within a budget of time."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from heedful.api.audit_plan import ask_within, make_plan, preview
+from heedful.api.audit_subject import Answered, Audited, Given, open_subject
+from heedful.api.models import as_paths
+from heedful.auditing.bars import PERFORMANCE, check_bar, parse_bars
+from heedful.auditing.budget import parse_budget
+from heedful.auditing.record import Audit, Question, Subject
+from heedful.auditing.series import series_of
+from heedful.auditing.standings import rank
+from heedful.engine.progress import Progress
+from heedful.errors import Mistake
+from heedful.experiments import find
+from heedful.experiments.verdict import Verdict
+from heedful.records import SPLITS, Example
+from heedful.registry import EXPLAINERS
+
+if TYPE_CHECKING:
+    from heedful.engine.model_sources import ModelSource
+    from heedful.models.model import Model
+    from heedful.store.run import Run
+
+SAMPLE = 0.1  # of the budget, for what each explainer costs and keeps
+BARELY = 0.05  # of accuracy above always the same answer
+FEW = 30  # texts, below which hardly anything can be told
+
+
+def audit(
+    model: Model | Run | ModelSource | str | Path,
+    examples: Sequence[Example] | Sequence[str] | str | Path | None = None,
+    *,
+    data: str | Path | None = None,
+    data_options: Mapping[str, Any] | None = None,
+    queries: Sequence[str] | None = None,
+    split: str = "test",
+    budget: str | float = "5m",
+    bars: Sequence[str] = (),
+    methods: Sequence[str] = (),
+    experiments: Sequence[str] = (),
+    plant: bool = False,
+    labels: Sequence[str] | None = None,
+    runs: str | Path | None = None,
+    data_dirs: Sequence[str | Path] = (),
+    progress: Progress | None = None,
+    command: str = "",
+) -> Audit:
+    """Which explainer of a model to use, which not, and how sure that is; see docs/audit.md.
+
+    Everything that applies to the model is asked about as many texts as fit into `budget` ("5m"), of the examples
+    given, of `data`, or of the corpus that a run was trained on. `bars` are checked, like
+    "faithfulness(lrp).comprehensiveness >= 0.2". `methods` and `experiments` are asked beside those that are asked
+    anyway: slow explainers, experiments that train further models; `plant` asks whether a planted shortcut is found.
+    `labels` are names for those of a Hugging Face model that has none.
+
+    Rows, summaries and the audit itself are kept in the folder of the model on these data; an audit that was
+    interrupted goes on from there. Of a model in memory, or of given examples, nothing is kept.
+    """
+    found = audit_to_files(
+        model, examples, data=data, data_options=data_options, queries=queries, split=split, budget=budget, bars=bars,
+        methods=methods, experiments=experiments, plant=plant, labels=labels, runs=runs, data_dirs=data_dirs,
+        progress=progress, command=command,
+    )  # fmt: skip
+    assert isinstance(found, Audit)
+    return found
+
+
+def audit_to_files(
+    model: object,
+    examples: Sequence[Example] | Sequence[str] | str | Path | None = None,
+    *,
+    data: str | Path | None = None,
+    data_options: Mapping[str, Any] | None = None,
+    queries: Sequence[str] | None = None,
+    split: str = "test",
+    budget: str | float = "5m",
+    bars: Sequence[str] = (),
+    methods: Sequence[str] = (),
+    experiments: Sequence[str] = (),
+    plant: bool = False,
+    labels: Sequence[str] | None = None,
+    runs: str | Path | None = None,
+    data_dirs: Sequence[str | Path] = (),
+    progress: Progress | None = None,
+    command: str = "",
+    output: Path | None = None,
+    junit: Path | None = None,
+    model_card: Path | None = None,
+    dry_run: bool = False,
+) -> Audit | str:
+    """`audit`, written to the files that are named, too; with `dry_run` what it would do, in words."""
+    began = time.perf_counter()
+    check_files(output, junit, model_card)
+    seconds, wanted = parse_budget(budget), parse_bars(bars)
+    progress = progress or Progress(quiet=True)
+    if isinstance(examples, str | Path):
+        data, examples = examples, None
+    if split not in SPLITS:
+        raise Mistake(f"--split {split!r}: the splits are {', '.join(SPLITS)}.")
+    given = Given(
+        examples, queries, None if data is None else str(data), data_options or {}, split, labels,
+        None if runs is None else Path(runs), as_paths(data_dirs),
+    )  # fmt: skip
+    subject = open_subject(model, given, progress)
+    plan = make_plan(subject, wanted, methods, experiments, plant)
+    if dry_run:
+        return preview(subject, plan, seconds)
+    answers, left_out = ask_within(subject, plan, seconds, progress)
+    series = [
+        one
+        for name, answer in answers.items()
+        for one in series_of(name, find(name).method_measures, answer.table)
+    ]
+    from heedful.api.audit_sample import explain_sample
+
+    asked = [name for name in dict.fromkeys(one.method for one in series) if name in EXPLAINERS]
+    known, sample = explain_sample(
+        subject.model, [*subject.looked.values()], asked, SAMPLE * seconds, progress
+    )
+    standings = rank(series, known)
+    summaries = {name: answer.summary for name, answer in answers.items()}
+    summaries[PERFORMANCE] = subject.performance()
+    reasons = {**plan.left_out, **left_out}
+    found = Audit(
+        subject=Subject(
+            subject.name, subject.description, subject.data, subject.split, subject.size, tuple(subject.labels),
+            subject.folder,
+        ),
+        standings=standings,
+        questions=tuple(_question(answer) for answer in answers.values()),
+        verdicts=_verdicts(answers),
+        outcomes=tuple(check_bar(bar, standings.findings, summaries, reasons) for bar in wanted),
+        left_out=reasons,
+        warnings=tuple(warn(subject, summaries[PERFORMANCE], answers)),
+        budget=seconds,
+        seconds=time.perf_counter() - began,
+        summaries=summaries,
+        sample=sample,
+        command=command,
+    )  # fmt: skip
+    write_audit(found, output, junit, model_card)
+    return found
+
+
+def _verdicts(answers: Mapping[str, Answered]) -> dict[str, Verdict]:
+    """Of experiments about attention; what those that order explainers say of it, the table says."""
+    return {
+        name: answer.verdict
+        for name, answer in answers.items()
+        if answer.verdict is not None and not any(one.ranks for one in find(name).method_measures)
+    }
+
+
+def _question(answer: Answered) -> Question:
+    experiment = find(answer.experiment)
+    return Question(answer.experiment, experiment.question, experiment.paper, answer.texts, answer.seconds)
+
+
+def warn(subject: Audited, scores: Mapping[str, Any], answers: Mapping[str, Answered]) -> list[str]:
+    """What a reader must know before believing any of it."""
+    told = []
+    truths = [example.label for example in subject.looked.values() if example.label is not None]
+    accuracy = scores.get("accuracy")
+    usual, times = Counter(truths).most_common(1)[0] if truths else (0, 0)
+    if not truths:
+        told.append("the texts have no labels: how good the model is was not measured.")
+    elif len(set(truths)) == 1:
+        told.append(
+            f"all texts have the label {subject.labels[usual]!r}: what was found is about texts of that label alone."
+        )
+    elif accuracy is not None and accuracy < times / len(truths) + BARELY:
+        told.append(
+            f"the model is hardly better (accuracy {accuracy:.2f}) than always answering {subject.labels[usual]!r} "
+            f"({times / len(truths):.2f}): what explains it says little."
+        )
+    predicted = {label for answer in answers.values() for label in answer.table["predicted"].to_pylist()}
+    if len(predicted) == 1 and len(subject.labels) > 1:
+        told.append(f"the model predicts {subject.labels[predicted.pop()]!r} for every text.")
+    texts = max((answer.texts for answer in answers.values()), default=0)
+    if texts < FEW:
+        more = (
+            "a larger --budget asks about more" if texts < subject.size else "there are no more in the data"
+        )
+        told.append(f"only {texts} texts were asked about, so intervals are wide: {more}.")
+    return told
+
+
+def check_files(output: Path | None, junit: Path | None, model_card: Path | None) -> None:
+    """Before anything is computed: can these be written?"""
+    from heedful.report.export import check_page
+
+    if output is not None:
+        check_page(output)
+    for option, path in (("--output", output), ("--junit", junit), ("--model-card", model_card)):
+        if path is not None and path.is_dir():
+            raise Mistake(f"{option} {path} is a folder: give the name of a file.")
+        if path is not None and path.parent.exists() and not path.parent.is_dir():
+            raise Mistake(f"{option} {path}: {path.parent} is a file, not a folder.")
+
+
+def write_audit(audit: Audit, output: Path | None, junit: Path | None, model_card: Path | None) -> None:
+    """Into the folder that holds the rows, and to the files that were asked for; each is whole or not there."""
+    from heedful.auditing import junit as xml
+    from heedful.auditing.record import plain
+    from heedful.store.files import whole_file
+    from heedful.store.run import Run
+
+    folder = audit.subject.folder
+    page = audit.to_html() if output is not None or folder is not None else ""
+    if folder is not None:
+        Run(folder).write_audit(plain(audit.to_json()), page)
+    for path, text in ((output, page), (junit, xml.junit(audit)), (model_card, audit.to_markdown())):
+        if path is not None:
+            with whole_file(path) as temporary:
+                temporary.write_text(text, encoding="utf-8")

@@ -1,0 +1,195 @@
+"""What an audit asks: all that applies to a model, each question about as many texts as fit into the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from heedful.api.audit_subject import Answered, Audited
+from heedful.auditing.bars import Bar
+from heedful.auditing.budget import PILOTS, WORK, in_time, next_texts
+from heedful.auditing.series import RANDOM
+from heedful.engine.progress import Progress
+from heedful.errors import Mistake
+from heedful.experiments import EXPERIMENTS, Experiment, find
+from heedful.registry import EXPLAINERS
+
+RANKING = 0.65  # of the time, for the experiments that put explainers in order; the rest is for all others
+PLANT: Mapping[str, Mapping[str, Any]] = {"planted": {"plant": "single"}}  # what --plant asks, and how
+SLOW = (
+    "lime",
+    "shap",
+    "attention_flow",
+)  # thousands of passes a text, or minutes: only where they are asked for
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be asked: experiments with their options, the most telling first; methods; what is left out."""
+
+    experiments: Mapping[str, Mapping[str, Any]]
+    methods: tuple[str, ...]
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+
+def make_plan(
+    subject: Audited,
+    bars: Sequence[Bar] = (),
+    methods: Sequence[str] = (),
+    experiments: Sequence[str] = (),
+    plant: bool = False,
+) -> Plan:
+    """What applies to this model, by what it can do and by what is known of its texts."""
+    left_out: dict[str, str] = {}
+    can = _abilities(subject, left_out)
+    by_bars = [bar.method for bar in bars if bar.method is not None]
+    asked = _methods(can, [*methods, *by_bars], left_out)
+    by_name = {
+        *map(EXPERIMENTS.check, experiments),
+        *(bar.experiment for bar in bars),
+        *(PLANT if plant else ()),
+    }
+    chosen: dict[str, dict[str, Any]] = {}
+    for name in EXPERIMENTS:
+        experiment = find(name)
+        missing = sorted(experiment.needs - can)
+        if missing:
+            left_out[name] = f"it needs a model that {' and '.join(missing)}"
+        elif experiment.method_measures or experiment.judge is not None:
+            takes = "methods" in experiment.config.model_fields
+            options: dict[str, Any] = {"methods": asked} if takes else {}
+            options |= PLANT.get(name, {}) if plant else {}
+            if name not in by_name and subject.trains(name, options):
+                left_out[name] = f"it trains further models first: ask for it with --experiment {name}"
+            else:
+                chosen[name] = options
+    order = sorted(chosen, key=lambda name: _importance(find(name)))
+    return Plan({name: chosen[name] for name in order}, asked, left_out)
+
+
+def _importance(experiment: Experiment) -> int:
+    """Those that order explainers first, then those that tell of explainers, then those about attention alone."""
+    measures = experiment.method_measures
+    return 0 if any(one.ranks for one in measures) else 1 if measures else 2
+
+
+def _abilities(subject: Audited, left_out: dict[str, str]) -> frozenset[str]:
+    """What the model can do with these texts: one that is read in windows has no one attention."""
+    model = subject.model
+    limit, can = getattr(model.network, "limit", None), model.network.can
+    if limit is None or "attends" not in can:
+        return can
+    encoded = model.encode(list(subject.looked.values()))
+    lengths = [int(batch.passage.present.sum(1).max()) for _, batch in encoded.batches(1)]
+    long = sum(length > limit for length in lengths)
+    if not long:
+        return can
+    left_out["attention"] = (
+        f"{long} of {len(lengths)} texts are longer than the {limit} tokens that {subject.name} reads at once, so that "
+        "there is no one attention over them: cut them, or leave them out of the data"
+    )
+    return can - {"attends", "self_attends", "edits_attention"}
+
+
+def _methods(can: frozenset[str], asked: Sequence[str], left_out: dict[str, str]) -> tuple[str, ...]:
+    """Every explainer that fits the model, those that are slow only where they are asked for; and the control."""
+    found = []
+    for name in asked:
+        EXPLAINERS.check(name)
+    for name in EXPLAINERS:
+        explainer = EXPLAINERS.find(name)
+        missing = sorted(explainer.needs - can)
+        if missing:
+            left_out.setdefault(name, f"it needs a model that {' and '.join(missing)}")
+        elif name in SLOW and name not in asked:
+            left_out[name] = f"it takes long ({explainer.cost}): ask for it with --method {name}"
+        elif explainer.fit is not None and name not in asked:
+            left_out[name] = f"it learns from training texts first: ask for it with --method {name}"
+        elif explainer.kind != "control" or name == RANDOM or name in asked:
+            found.append(name)
+    return tuple(found)
+
+
+def ask_within(
+    subject: Audited, plan: Plan, budget: float, progress: Progress
+) -> tuple[dict[str, Answered], dict[str, str]]:
+    """Each question about a few texts first, then about as many as fit: (answers by experiment, what was left out).
+
+    Those that put explainers in order come first, with most of the time; what they leave, the others have.
+    """
+    answers: dict[str, Answered] = {}
+    left_out: dict[str, str] = {}
+    ranking = [name for name in plan.experiments if _importance(find(name)) == 0]
+    others = [name for name in plan.experiments if name not in ranking]
+    later = (1 - RANKING) * WORK * budget if ranking and others else 0.0
+    left = WORK * budget - later
+    for group, more in ((ranking, later), (others, 0.0)):
+        for name in group:
+            if left <= 0 and answers:
+                left_out[name] = f"there was no time left in {in_time(budget)}: give more with --budget"
+            elif (found := _attempt(subject, plan, name, min(PILOTS[0], subject.size), left_out)) is not None:
+                answers[name] = found
+                left -= found.seconds
+        asked = [name for name in group if name in answers]
+        for number, name in enumerate(asked):
+            left -= _grow(subject, plan, answers, name, left / (len(asked) - number), left_out, progress)
+        left += more
+    return answers, left_out
+
+
+def _grow(
+    subject: Audited, plan: Plan, answers: dict[str, Answered], name: str, seconds: float,
+    left_out: dict[str, str], progress: Progress,
+) -> float:  # fmt: skip
+    """Ask about more texts for as long as that fits; the seconds that it took. What is there stays if more fails."""
+    used = 0.0
+    while (n := next_texts(answers[name].asked, seconds - used, subject.size)) is not None:
+        progress.say(f"{name}: {n:,} of {subject.size:,} texts")
+        found = _attempt(subject, plan, name, n, left_out)
+        if found is None:
+            left_out[name] = f"only {answers[name].texts} texts: with {n}, {left_out[name]}"
+            break
+        answers[name] = found
+        used += found.seconds
+    return used
+
+
+def _attempt(
+    subject: Audited, plan: Plan, name: str, texts: int, left_out: dict[str, str]
+) -> Answered | None:
+    """One experiment must not end the others: why it could not be asked is said."""
+    try:
+        return subject.ask(name, plan.experiments[name], texts)
+    except Mistake as mistake:
+        left_out[name] = str(mistake)
+    except Exception as error:
+        left_out[name] = f"it failed ({type(error).__name__}: {error})"
+    return None
+
+
+def preview(subject: Audited, plan: Plan, budget: float) -> str:
+    """What an audit would ask, how many forward passes, and the memory."""
+    from heedful.engine.estimate import PROCESS
+    from heedful.engine.rows import TOKENS
+    from heedful.models.network import token_budget
+
+    texts = list(subject.looked.values())
+    length = sum(len(example.passage) for example in texts) / max(1, len(texts))
+    lines = [
+        f"{subject.name} on {subject.data}: {subject.size:,} texts of about {length:.0f} words, in {in_time(budget)}",
+        f"methods: {', '.join(plan.methods)}",
+    ]
+    for name in plan.experiments:
+        by_text, by_word = find(name).forwards
+        each = by_text + by_word * length
+        lines.append(
+            f"  {name}: about {each:,.0f} forward passes a text; {each * min(PILOTS[0], subject.size):,.0f} for the "
+            f"first look, {each * subject.size:,.0f} for all texts"
+        )
+    lines += [f"left out: {name}: {why}" for name, why in plan.left_out.items()]
+    network = subject.model.network
+    weights = sum(p.numel() * p.element_size() for p in getattr(network, "parameters", lambda: ())())
+    memory = PROCESS + weights + token_budget(network, TOKENS) * network.bytes_per_token
+    lines.append(f"memory: about {memory / 1e9:.1f} GB; how many texts fit is measured by the first look")
+    return "\n".join(lines)

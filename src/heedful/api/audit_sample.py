@@ -1,0 +1,114 @@
+"""A few texts explained by each method of an audit: what a method costs, and whether it keeps its own promises."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from heedful.auditing.standings import Check, Cost, Explained
+from heedful.engine.progress import Progress
+from heedful.errors import Mistake
+from heedful.explainers import EXPLAINERS
+from heedful.explainers.explainer import Explainer
+from heedful.explainers.run import explain
+from heedful.explanation import Explanation
+from heedful.measure.rank import spearman
+from heedful.models.model import Model
+from heedful.records import Example
+
+FIRST, TEXTS = 3, 12  # texts of the first look, and of all
+AGREES = 0.8  # Spearman's rho of two draws of a method that samples: below, its order is half chance
+STEPS: dict[str, Any] = {"tolerance": 0.05, "max_steps": 400}  # of integrated gradients: as many as they need
+
+
+def explain_sample(
+    model: Model, examples: Sequence[Example], methods: Sequence[str], seconds: float, progress: Progress
+) -> tuple[dict[str, Explained], Explanation]:
+    """Each method on the same texts, as many as fit into the time; and the first of them explained by all."""
+    texts = [example for example in examples if len(example.passage)][:TEXTS]
+    found: dict[str, Explained] = {}
+    shown: list[Explanation] = []
+    with progress.bar("what each method costs and keeps", total=len(methods)) as bar:
+        for name in methods:
+            explainer = EXPLAINERS.find(name)
+            found[name] = Explained(explainer.kind, explainer.removal)
+            try:
+                known, explained = _look(model, texts, explainer, seconds / max(1, len(methods)))
+            except Mistake as mistake:  # a text too long for attention, a library that is not installed
+                bar.note(f"{name}: {mistake}")
+            else:
+                found[name] = replace(found[name], checks=known[0], cost=known[1])
+                shown.append(explained)
+            bar.advance(1)
+    return found, _together(shown, model.name)
+
+
+def _look(
+    model: Model, texts: Sequence[Example], explainer: Explainer, seconds: float
+) -> tuple[tuple[tuple[Check, ...], Cost], Explanation]:
+    options = {name: value for name, value in STEPS.items() if name in explainer.options}
+    explain(model, texts[:1], [explainer.name], **options)  # the first call is slow, whatever it does
+    began = time.perf_counter()
+    first = explain(model, texts[:FIRST], [explainer.name], **options)
+    took = time.perf_counter() - began
+    each, explained = took / len(first), first
+    if len(texts) > FIRST and each * len(texts) <= seconds:
+        began = time.perf_counter()
+        explained = explain(model, texts, [explainer.name], **options)
+        each = (time.perf_counter() - began) / len(texts)
+    attributions = [one.attribution(explainer.name) for one in explained]
+    cost = Cost(
+        int(np.median([one.cost.forward for one in attributions])),
+        int(np.median([one.cost.backward for one in attributions])),
+        each,
+    )
+    checks = [*_axiom([one.check for one in attributions if one.check is not None])]
+    if "seed" in explainer.options and explainer.kind != "control":
+        checks.append(_sampling(first, explain(model, texts[:FIRST], [explainer.name], seed=1, **options)))
+    return (tuple(checks), cost), first
+
+
+def _axiom(checks: Sequence[Any]) -> list[Check]:
+    if not checks:
+        return []
+    kept = sum(check.ok for check in checks)
+    return [
+        Check(checks[0].name, kept == len(checks), f"{checks[0].name} met in {kept} of {len(checks)} texts")
+    ]
+
+
+def _sampling(first: Explanation, second: Explanation) -> Check:
+    """Two draws of the same method on the same texts: is the order of the words the same?"""
+    rhos = []
+    for one, other in zip(first, second, strict=True):
+        a, b = (np.abs(e.attributions[0].scores["passage"])[None] for e in (one, other))
+        rhos.append(float(spearman(a, b, np.ones_like(a, dtype=np.bool_))[0]))
+    rho = float(np.nanmean(rhos)) if not np.isnan(rhos).all() else float("nan")
+    return Check("sampling error", rho >= AGREES, f"two draws agree at ρ = {rho:.2f}")
+
+
+def _together(shown: Sequence[Explanation], name: str) -> Explanation:
+    """The texts once, with the attributions of every method, word by word."""
+    if not shown:
+        return Explanation((), name)
+    by_word = [one.by_word() for one in shown]
+    return Explanation(
+        tuple(
+            replace(texts[0], attributions=tuple(a for text in texts for a in text.attributions))
+            for texts in zip(*by_word, strict=True)
+        ),
+        name,
+    )
+
+
+def known_of(methods: Mapping[str, Explained] | Sequence[str]) -> dict[str, Explained]:
+    """Kind and removal alone, where nothing was explained."""
+    return {
+        name: Explained((e := EXPLAINERS.find(name)).kind, e.removal)
+        for name in methods
+        if name in EXPLAINERS
+    }

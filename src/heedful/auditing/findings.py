@@ -1,0 +1,138 @@
+"""Each measure of each explainer, tested against chance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from heedful.auditing.series import Series
+from heedful.measure.columns import Floats
+from heedful.measure.discovery import benjamini_hochberg
+from heedful.measure.paired import paired
+from heedful.measure.power import texts_needed
+from heedful.measure.statistics import Interval, mean_interval
+
+Answer = Literal["better", "no better", "worse", "cannot tell"]
+
+LEVEL = 0.05  # of all findings of an audit, the share that may be expected to be chance
+NEGLIGIBLE = 0.1  # of the way from a random order to the best one that was found
+SMALL = (
+    0.2  # where nothing is known of the best order: in standard deviations of the gain (Cohen 1988: small)
+)
+MOST = 100_000  # texts: more is "more than can be had"
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """What decides between the four answers."""
+
+    level: float = LEVEL
+    negligible: float = NEGLIGIBLE
+
+    @property
+    def rule(self) -> str:
+        return (
+            f"“Better” and “worse” are said where q ≤ {self.level:g}: of all such statements of this audit at most "
+            f"{self.level:.0%} are expected to be chance (Benjamini & Hochberg 1995), the convention of the field. “No "
+            f"better” where the 95% interval ends below {self.negligible:.0%} of the way from a random order to the "
+            "best order found (heedful's own bar: who explains less than that explains next to nothing; where the "
+            f"best order is not known, {SMALL:g} standard deviations, Cohen's small effect). Else it cannot be told "
+            "with these texts."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """How much better than chance, over the texts where both are known, and what can be said of it."""
+
+    n: int
+    mean: float
+    low: float
+    high: float
+    sd: float
+    p: float  # two-sided, of no difference from chance
+    worth: float  # a smaller mean is negligible at the bar of NEGLIGIBLE; nan where nothing is known
+    q: float = float("nan")
+
+    def answer(self, thresholds: Thresholds) -> Answer:
+        """`q` decides whether there is a difference, the interval whether one could be hidden."""
+        if self.n < 2 or math.isnan(self.mean):
+            return "cannot tell"
+        if self.q <= thresholds.level and self.mean != 0:
+            return "better" if self.mean > 0 else "worse"
+        return "no better" if self.high <= self.margin(thresholds) else "cannot tell"
+
+    def margin(self, thresholds: Thresholds) -> float:
+        scale = thresholds.negligible / NEGLIGIBLE
+        return scale * (SMALL * self.sd if math.isnan(self.worth) else self.worth)
+
+    def needed(self, thresholds: Thresholds) -> int | None:
+        """Texts that would tell, if the mean stays what it is: that it is better, or that it is negligible, whichever
+        takes fewer. At the level that is left to one of many tests (Benjamini & Hochberg). None: more than MOST."""
+        if self.n < 2 or math.isnan(self.mean):
+            return None
+        level = thresholds.level * (self.p / self.q if self.q > 0 else 1.0)
+        effects = (self.mean, self.margin(thresholds) - self.mean)
+        found = [texts_needed(effect, self.sd, level=level) for effect in effects if effect > 0]
+        least = max(self.n + 1, min(found, default=MOST + 1))
+        return least if least <= MOST else None
+
+
+def gain_of(values: Floats, room: float) -> Gain:
+    """Of gains text by text (texts,); `room` is what the best order gains, nan where nobody knows."""
+    kept = values[~np.isnan(values)]
+    found = paired(kept)
+    sd = float(kept.std(ddof=1)) if kept.size > 1 else float("nan")
+    p = 1.0 if kept.size > 1 and not kept.any() else found.p  # the same as chance in every text
+    return Gain(found.n, found.difference, found.low, found.high, sd, p, NEGLIGIBLE * room)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One measure of one explainer under one condition."""
+
+    experiment: str
+    measure: str
+    title: str
+    about: str
+    method: str
+    condition: str
+    value: Interval
+    chance: float
+    share: Interval  # of the way from chance to the best order found; nan where it is not known
+    gain: Gain
+    ranks: bool
+
+    @property
+    def name(self) -> str:
+        """As a bar names it."""
+        given = self.method if not self.condition else f"{self.method}, {self.condition}"
+        return f"{self.experiment}({given}).{self.measure}"
+
+
+def finding_of(series: Series) -> Finding:
+    measure, room = series.measure, series.room
+    gain = gain_of(series.gain, room)
+    return Finding(
+        series.experiment, measure.name, measure.title, measure.about, series.method, series.condition,
+        mean_of(series.value), mean_of(series.chance).value,
+        Interval(gain.mean / room, gain.low / room, gain.high / room), gain, measure.ranks,
+    )  # fmt: skip
+
+
+def mean_of(values: Floats) -> Interval:
+    kept = values[~np.isnan(values)]
+    if not kept.size:
+        return Interval(float("nan"), float("nan"), float("nan"))
+    return Interval(float(kept.mean()), *mean_interval(kept))
+
+
+def adjust(gains: Iterable[Gain], others: Sequence[float] = ()) -> list[Gain]:
+    """With the q-values of one family: all tests of an audit, `others` among them."""
+    given = list(gains)
+    q = benjamini_hochberg(np.array([gain.p for gain in given] + list(others)))
+    return [replace(gain, q=float(at)) for gain, at in zip(given, q, strict=False)]

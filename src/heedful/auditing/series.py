@@ -1,0 +1,90 @@
+"""What the texts say of each explainer: one number a text, beside what chance and the best order get on that text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from heedful.experiments.description import MethodMeasure
+from heedful.measure.columns import Floats, Ints, column
+
+RANDOM = "random"  # the explainer that knows nothing
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Series:
+    """One measure of one explainer under one condition: (texts,) each, nan where undefined, in the order of texts."""
+
+    experiment: str
+    measure: MethodMeasure
+    method: str
+    condition: str  # "" where there is only one
+    examples: Ints
+    value: Floats
+    chance: Floats  # nan where nothing is known of chance
+    possible: Floats  # nan where nothing is known of the best order
+
+    @property
+    def gain(self) -> Floats:
+        """How much better than chance, whichever way is up."""
+        return self._up(self.value)
+
+    @property
+    def room(self) -> float:
+        """How much better than chance the best order is, in the mean; nan where that is not known, or nothing."""
+        both = ~np.isnan(self.possible) & ~np.isnan(self.chance)
+        mean = float(self._up(self.possible)[both].mean()) if both.any() else float("nan")
+        return mean if mean > 0 else float("nan")
+
+    def _up(self, values: Floats) -> Floats:
+        return values - self.chance if self.measure.rising else self.chance - values
+
+
+def series_of(experiment: str, measures: tuple[MethodMeasure, ...], table: pa.Table) -> list[Series]:
+    """Every measure of every explainer that the rows have."""
+    return [one for measure in measures for one in _of_measure(experiment, measure, table)]
+
+
+def _of_measure(experiment: str, measure: MethodMeasure, table: pa.Table) -> Iterator[Series]:
+    if measure.column not in table.column_names:
+        return
+    examples, place = np.unique(table["example"].to_numpy(), return_inverse=True)
+    methods = _names(table, measure.method) if measure.only is None else np.full(len(table), measure.only)
+    conditions = np.full(len(table), "") if measure.condition is None else _names(table, measure.condition)
+
+    def by_text(name: str | float | None, rows: NDArray[np.bool_]) -> Floats:
+        if isinstance(name, int | float):
+            return np.full(len(examples), float(name))
+        if name is None or name not in table.column_names:
+            return np.full(len(examples), np.nan)
+        values = column(table, name)
+        kept = rows & ~np.isnan(values)
+        n = np.bincount(place[kept], minlength=len(examples))
+        total = np.bincount(place[kept], values[kept], minlength=len(examples))
+        return np.where(n > 0, total / np.maximum(n, 1), np.nan)
+
+    for condition in dict.fromkeys(conditions.tolist()):
+        here = conditions == condition
+        control = by_text(measure.column, here & (methods == RANDOM)) if measure.chance is None else None
+        for method in dict.fromkeys(methods[here].tolist()):
+            rows = here & (methods == method)
+            chance = by_text(measure.chance, rows) if control is None else control
+            possible = by_text(measure.possible, rows)
+            yield Series(
+                experiment,
+                measure,
+                method,
+                condition,
+                examples,
+                by_text(measure.column, rows),
+                chance,
+                possible,
+            )
+
+
+def _names(table: pa.Table, name: str) -> NDArray[np.str_]:
+    return np.array([str(value) for value in table[name].to_pylist()])

@@ -1,0 +1,202 @@
+"""How the explainers stand: one number each, its test against chance, and what else speaks for or against each.
+
+An explainer's share of a text is the mean, over the measures that rank and the conditions they were asked under, of
+
+    (value - chance) / mean over the texts of (best order found - chance)
+
+0 is a random order, 1 the best order that was found (the normalisation of Edin et al. 2024, NAOPC, over the mean of
+the texts, so that a text that nothing changes has no say). Explainers are compared text by text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from heedful.auditing.findings import Answer, Finding, Gain, Thresholds, adjust, finding_of, gain_of
+from heedful.auditing.series import Series
+from heedful.figures.names import join_words
+from heedful.measure.columns import Floats
+from heedful.measure.paired import paired
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A promise of an explainer's own, or of its sampling: what it is, whether it is kept, and the numbers."""
+
+    name: str
+    ok: bool
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of one text of median length; seconds in the mean over the texts that were explained."""
+
+    forward: int
+    backward: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """What is known of an explainer beside what the experiments say."""
+
+    kind: str
+    removal: str | None = None  # what "absent" means to it
+    checks: tuple[Check, ...] = ()
+    cost: Cost | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """An explainer among the others."""
+
+    method: str
+    explained: Explained
+    share: Gain
+    answer: Answer
+    needed: int | None  # texts that would tell, where these cannot
+    by_condition: Mapping[str, Answer]
+    behind: float | None = None  # q of the difference to the best one; None: it is the best
+
+    @property
+    def torn(self) -> bool:
+        """Whether the conclusion changes with the condition: better under one, and not under another."""
+        answers = set(self.by_condition.values())
+        return "better" in answers and bool(answers & {"no better", "worse"})
+
+    @property
+    def agreement(self) -> str:
+        """What the conditions say, in words; empty where there is one, or they do not contradict each other."""
+        if not self.torn:
+            return ""
+        groups: dict[str, list[str]] = {}
+        for condition, answer in self.by_condition.items():
+            groups.setdefault(answer, []).append(condition)
+        return "; ".join(f"{answer} under {join_words(names)}" for answer, names in groups.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Standings:
+    """`order` from the best; `experiment` is the one whose measures rank, "" where none was asked."""
+
+    experiment: str
+    order: tuple[Standing, ...]
+    findings: tuple[Finding, ...]
+    tests: int  # of the family in which false discoveries are counted
+    thresholds: Thresholds = field(default_factory=Thresholds)
+
+    def of(self, method: str) -> Standing | None:
+        return next((one for one in self.order if one.method == method), None)
+
+    def level_with_best(self) -> list[Standing]:
+        """The best one and those that cannot be told from it; empty where none is better than random."""
+        best = next((one for one in self.order if one.explained.kind != "control"), None)
+        if best is None or best.answer != "better":
+            return []
+        level = self.thresholds.level
+        return [
+            one
+            for one in self.order
+            if one.explained.kind != "control"
+            and one.answer == "better"
+            and (one.behind is None or not one.behind <= level)
+        ]
+
+
+def rank(
+    series: Sequence[Series], known: Mapping[str, Explained], thresholds: Thresholds | None = None
+) -> Standings:
+    """Test everything that the series say, in one family of statements, and put the explainers in order."""
+    thresholds = thresholds or Thresholds()
+    findings = [finding_of(one) for one in series]
+    ranking = [one for one in series if one.measure.ranks]
+    experiment = ranking[0].experiment if ranking else ""
+    ranking = [one for one in ranking if one.experiment == experiment]
+    methods = list(dict.fromkeys(one.method for one in ranking))
+    conditions = list(dict.fromkeys(one.condition for one in ranking))
+    shares = {method: share_of([one for one in ranking if one.method == method]) for method in methods}
+    parts = {
+        (method, condition): share_of(
+            [one for one in ranking if (one.method, one.condition) == (method, condition)]
+        )
+        for method in methods
+        for condition in conditions
+        if len(conditions) > 1
+    }
+    gains = [one.gain for one in findings]
+    gains += [gain_of(*share) for share in (*shares.values(), *parts.values())]
+    by_share = sorted(
+        methods, key=lambda method: -np.nan_to_num(gains[len(findings) + methods.index(method)].mean, nan=-9)
+    )
+    best = next((method for method in by_share if _kind(known, method) != "control"), None)
+    versus = {m: paired(shares[best][0], shares[m][0]).p for m in methods if m != best} if best else {}
+    adjusted = adjust([*gains, *(_as_gain(p) for p in versus.values())])
+    own, rest = adjusted[: len(findings)], adjusted[len(findings) :]
+    by_method = dict(zip(methods, rest, strict=False))
+    by_part = dict(zip(parts, rest[len(methods) :], strict=False))
+    behind = dict(zip(versus, (gain.q for gain in rest[len(methods) + len(parts) :]), strict=True))
+    order = [
+        _standing(
+            method, known.get(method, Explained("unknown")), by_method[method],
+            {c: by_part[method, c] for c in conditions if (method, c) in by_part}, behind.get(method), thresholds,
+        )
+        for method in by_share
+    ]  # fmt: skip
+    told = tuple(replace(one, gain=gain) for one, gain in zip(findings, own, strict=True))
+    tests = sum(not np.isnan(gain.p) for gain in adjusted)
+    return Standings(experiment, tuple(order), told, tests, thresholds)
+
+
+def share_of(series: Sequence[Series]) -> tuple[Floats, float]:
+    """(share of each text, 1), or where no best order is known (mean gain of each text, nan)."""
+    known = [one for one in series if not np.isnan(one.room)]
+    if known:
+        return _mean([one.gain / one.room for one in known]), 1.0
+    return _mean([one.gain for one in series]), float("nan")
+
+
+def _mean(values: Sequence[Floats]) -> Floats:
+    """Over the measures that are defined for a text."""
+    stacked = np.stack(values)
+    n = (~np.isnan(stacked)).sum(0)
+    return np.where(n > 0, np.nansum(stacked, 0) / np.maximum(n, 1), np.nan)
+
+
+def _standing(
+    method: str,
+    known: Explained,
+    share: Gain,
+    parts: Mapping[str, Gain],
+    behind: float | None,
+    thresholds: Thresholds,
+) -> Standing:
+    answer = share.answer(thresholds)
+    needed = share.needed(thresholds) if answer == "cannot tell" else None
+    return Standing(
+        method,
+        known,
+        share,
+        answer,
+        needed,
+        {c: gain.answer(thresholds) for c, gain in parts.items()},
+        behind,
+    )
+
+
+def again(standings: Standings, thresholds: Thresholds) -> dict[str, Answer]:
+    """What would be said of each explainer at other thresholds."""
+    return {one.method: one.share.answer(thresholds) for one in standings.order}
+
+
+def _kind(known: Mapping[str, Explained], method: str) -> str:
+    return known[method].kind if method in known else "unknown"
+
+
+def _as_gain(p: float) -> Gain:
+    """A test of its own that only takes its place in the family."""
+    nan = float("nan")
+    return Gain(0, nan, nan, nan, nan, p, nan)

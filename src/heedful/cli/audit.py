@@ -1,0 +1,147 @@
+"""`heedful audit`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from heedful.cli import options
+
+if TYPE_CHECKING:
+    from heedful.auditing.record import Audit
+
+
+def audit(
+    model: Annotated[str, typer.Argument(help="A run folder, or a Hugging Face folder or id.")],
+    data: Annotated[
+        str | None, typer.Option("--data", help="The texts: a corpus, one's own file, or hf:ID. Otherwise a run's own.")
+    ] = None,
+    split: Annotated[str, typer.Option(help="The split of the data: train, dev or test.")] = "test",
+    budget: Annotated[
+        str, typer.Option(help="The time it may take (90s, 5m, 1h30m): fewer texts, wider intervals.")
+    ] = "5m",
+    method: Annotated[
+        list[str] | None, typer.Option("--method", "-m", help="An explainer that must be named (lime); repeat.")
+    ] = None,
+    experiment: Annotated[
+        list[str] | None, typer.Option("--experiment", help="An experiment that must be named; repeat.")
+    ] = None,
+    plant: Annotated[
+        bool, typer.Option("--plant", help="Plant a shortcut into a copy of data and model: do explainers find it?")
+    ] = False,
+    bar: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--bar", metavar="BAR", help="'faithfulness(lrp).comprehensiveness >= 0.2': ends with 1 if missed; repeat."
+        ),
+    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write the page here (.html).")] = None,
+    junit: Annotated[Path | None, typer.Option("--junit", help="Write the bars here as JUnit XML.")] = None,
+    model_card: Annotated[
+        Path | None, typer.Option("--model-card", help="Write a section for a model card here (.md).")
+    ] = None,
+    annotate: Annotated[
+        bool, typer.Option("--annotate", help="Print lines that GitHub shows; on GitHub Actions they always are.")
+    ] = False,
+    text_column: options.TextColumn = None, label_column: options.LabelColumn = None,
+    query_column: options.QueryColumn = None, split_column: options.SplitColumn = None,
+    labels: Annotated[
+        str | None, typer.Option("--labels", metavar="A,B,...", help="Names for the labels of a Hugging Face model.")
+    ] = None,
+    skip_bad: options.SkipBad = False,
+    setting: options.Setting = None,
+    runs: Annotated[
+        Path | None, typer.Option("--runs", help="Where everything is kept [default: beside a run, else runs].")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked, and compute nothing.")] = False,
+    open_it: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    data_dir: options.DataDir = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:  # fmt: skip
+    """Say which explainer of a model to use, which not, and how sure that is.
+
+    Example: heedful audit my-checkpoint --data reviews.csv --budget 5m -o audit.html
+    """
+    from heedful.api.audit import audit_to_files
+    from heedful.cli.study import going_on
+    from heedful.engine.progress import Progress
+
+    given = options.parse_settings(setting or [])
+    given |= options.gather_data_options(
+        text_column, label_column, query_column, split_column, None, skip_bad
+    )
+    progress = Progress(quiet=quiet or as_json)
+    with going_on(progress):
+        found = audit_to_files(
+            model, data=data, data_options=given, split=split, budget=budget, bars=bar or (), plant=plant,
+            methods=method or (), experiments=experiment or (), labels=options.parse_labels(labels), runs=runs,
+            data_dirs=data_dir or (), progress=progress, command=options.typed(), dry_run=dry_run,
+            output=output, junit=junit, model_card=model_card,
+        )  # fmt: skip
+    if isinstance(found, str):
+        typer.echo(found)
+        return
+    if as_json:
+        from heedful.auditing.record import plain
+
+        typer.echo(json.dumps(plain(found.to_json()), ensure_ascii=False))
+    else:
+        show(found, [output, junit, model_card])
+    if annotate or os.environ.get("GITHUB_ACTIONS") == "true":
+        from heedful.auditing.github import annotation_lines
+
+        for line in annotation_lines(found):
+            typer.echo(line, err=as_json)
+    if open_it:
+        page = output or (found.subject.folder / "audit.html" if found.subject.folder else None)
+        if page is not None:
+            typer.launch(page.resolve().as_uri())
+    if not found.passed:
+        raise typer.Exit(1)
+
+
+def show(found: Audit, written: list[Path | None]) -> None:
+    """Table, recommendation, bars, what was left out; whole, however wide the terminal is."""
+    from rich.box import SIMPLE
+    from rich.console import Console
+    from rich.table import Table
+
+    from heedful.auditing.budget import in_time
+    from heedful.auditing.table import HEADER, cells
+    from heedful.experiments.verdict import MARKS
+
+    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+    table = Table(*HEADER, box=SIMPLE, title=None)
+    for line in cells(found):
+        table.add_row(*line.cells)
+    console.print(table)
+    for sentence in found.recommendation:
+        typer.echo(sentence)
+    typer.echo(found.sensitivity)
+    for warning in found.warnings:
+        typer.echo(f"Mind: {warning}")
+    if found.verdicts:
+        typer.echo("\nIts attention:")
+        for verdict in found.verdicts.values():
+            typer.echo(f"  {MARKS[verdict.grade]} {verdict.question} {verdict.answer}.")
+    if found.outcomes:
+        typer.echo("\nBars:")
+        for outcome in found.outcomes:
+            typer.echo(f"  {'✓' if outcome.met else '✗'} {outcome.sentence}")
+    asked = ", ".join(f"{one.experiment} {one.texts:,}" for one in found.questions)
+    typer.echo(
+        f"\nTexts (of {found.subject.size:,}): {asked}. {in_time(found.seconds)} of {in_time(found.budget)}."
+    )
+    for name, why in found.left_out.items():
+        typer.echo(f"Left out: {name}: {why}")
+    if found.subject.folder is not None:
+        typer.echo(f"Kept in {found.subject.folder} (heedful serve {found.subject.folder})")
+    for path in written:
+        if path is not None:
+            typer.echo(str(path))

@@ -1,0 +1,138 @@
+"""What a model says of texts without some of their words: one table for all methods, each edited text asked once.
+
+Metrics of faithfulness, whatever the method, ask about the same texts again and again: without the first word of two
+orders that agree on it, without nothing, without everything. So edited texts are keyed by (text, set of removed words)
+for each way of removing them, and everything that is wanted of a whole batch of texts is asked together, sorted by
+length and cut to the budget of memory (explainers/perturb.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from heedful.experiments.experiment import Floats, Ints
+from heedful.explainers.edits import Edits, Operator
+from heedful.explainers.perturb import predict
+from heedful.measure.columns import Bools
+from heedful.models.link import IDENTITY, Link
+from heedful.models.network import Network
+from heedful.records import Batch, Tokens
+
+# How a word is taken away: by its name here and in explainers/edits.py, and what a model must be able to do.
+REMOVALS: dict[str, tuple[Operator, frozenset[str]]] = {
+    "delete": ("delete", frozenset({"predicts"})),
+    "mask": ("replace", frozenset({"predicts"})),
+    "pad": ("pad", frozenset({"hides_words"})),
+    "zero": ("zero", frozenset({"differentiable"})),
+}
+
+
+class Said(NamedTuple):
+    """Of some edited texts: f of the explained label, and whether the decision is another than that of the text."""
+
+    f: Floats  # (m,)
+    flips: Bools  # (m,)
+
+
+@dataclass(slots=True)
+class Known:
+    """What has been asked about one text."""
+
+    place: dict[bytes, int] = field(default_factory=dict)  # of each set of removed words
+    sets: list[Bools] = field(default_factory=list)
+    f: list[float] = field(default_factory=list)
+    flips: list[bool] = field(default_factory=list)
+
+    def arrays(self) -> tuple[Bools, Floats, Bools]:
+        """All sets (m, n), what was said without them (m,), and whether that is another decision (m,)."""
+        return np.array(self.sets), np.array(self.f), np.array(self.flips)
+
+
+class Removals:
+    """One way of removing words from the texts of one batch."""
+
+    def __init__(
+        self, model: Network, batch: Batch, words: Sequence[Ints], target: Tensor, operator: str
+    ) -> None:
+        """`words`: the word of each token of a text, -1 where it is none, (length,) for each text; target (batch,)."""
+        self.model, self.batch, self.words, self.target = model, batch, words, target
+        self.operator = REMOVALS[operator][0]
+        self.known = [Known() for _ in words]
+        self.unchanged: Tensor | None = None  # (batch, outputs)
+
+    def ask(self, wanted: Sequence[Bools]) -> None:
+        """Sets of removed words of each text, (m, n) of a text of n words: those that are new are asked."""
+        rows: list[int] = []
+        removed: list[Bools] = []
+        for row, (known, sets) in enumerate(zip(self.known, wanted, strict=True)):
+            for one in sets:
+                key = one.tobytes()
+                if key not in known.place:
+                    known.place[key] = len(known.sets)
+                    known.sets.append(one)
+                    rows.append(row)
+                    removed.append(one)
+        if not rows:
+            return
+        logits = predict(self.model, self.batch, self._edits(rows, removed), self.operator)  # (new, outputs)
+        which = torch.tensor(rows, device=logits.device)
+        target = self.target.to(logits.device)[which]
+        if self.unchanged is None:
+            with torch.no_grad():
+                self.unchanged = self.model(self.batch).logits.to(logits.device)
+        f = output_of(self.model.link, logits, target)
+        flips = flipped(self.model.link, self.unchanged[which], logits, target)
+        for row, value, flip in zip(rows, f.tolist(), flips.tolist(), strict=True):
+            self.known[row].f.append(value)
+            self.known[row].flips.append(flip)
+
+    def said(self, row: int, sets: Bools) -> Said:
+        """Of sets that have been asked, (..., n)."""
+        known, flat = self.known[row], sets.reshape(-1, sets.shape[-1])
+        at = [known.place[one.tobytes()] for one in flat]
+        f, flips = np.array([known.f[i] for i in at]), np.array([known.flips[i] for i in at], dtype=np.bool_)
+        return Said(f.reshape(sets.shape[:-1]), flips.reshape(sets.shape[:-1]))
+
+    def _edits(self, rows: list[int], removed: list[Bools]) -> Edits:
+        """The tokens of the removed words."""
+        keep = np.ones((len(rows), self.batch.passage.ids.shape[1]), dtype=np.bool_)
+        for line, row, gone in zip(keep, rows, removed, strict=True):
+            word = self.words[row]
+            line[word >= 0] = ~gone[word[word >= 0]]
+        return Edits.keeping(self.batch.passage, np.array(rows, dtype=np.int64), keep)
+
+
+def words_of(tokens: Tokens) -> list[Ints]:
+    """The word of each token of each text, counted from 0 without gaps, -1 where it is none: (length,) each."""
+    mask = tokens.mask.cpu().numpy()
+    index = np.cumsum(mask, 1) - 1 if tokens.word_index is None else tokens.word_index.cpu().numpy()
+    found = []
+    for row, there in zip(index, mask, strict=True):
+        words = np.full(len(row), -1, dtype=np.int64)
+        words[there] = np.unique(row[there], return_inverse=True)[1]
+        found.append(words)
+    return found
+
+
+def output_of(link: Link, logits: Tensor, target: Tensor) -> Tensor:
+    """f: the probability of the explained label, or the number that is predicted: (m, outputs), (m,) -> (m,)."""
+    return link.score(logits.double(), target, "probability")
+
+
+def flipped(link: Link, before: Tensor, after: Tensor, target: Tensor) -> Tensor:
+    """Whether the decision is another one: (m, outputs), (m, outputs), (m,) -> (m,).
+
+    Another label is the most probable; where several can be true, the explained one crosses 1/2. A number is no
+    decision, and never flips.
+    """
+    if link is IDENTITY:
+        return torch.zeros(len(after), dtype=torch.bool, device=after.device)
+    if link.distribution:
+        return link.predicted(before) != link.predicted(after)
+    return (output_of(link, before, target) >= 0.5) != (output_of(link, after, target) >= 0.5)

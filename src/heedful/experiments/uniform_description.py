@@ -1,0 +1,195 @@
+"""What `uniform` says about itself, and the warning that it puts on every other conclusion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from heedful.experiments.beside import by_run
+from heedful.experiments.comparison import SETTING, Comparison, Evidence, Table, mean_of, number
+from heedful.experiments.description import Column, Reason, Trial, number_at, places_by
+from heedful.experiments.uniform_summary import MARGIN, summarise
+from heedful.experiments.verdict import Grade, Verdict, Wording, ends, interval
+from heedful.figures.figure import Figure
+from heedful.measure.columns import column
+from heedful.measure.statistics import SIGNIFICANT, Interval
+
+QUESTION = "Does this task need attention at all?"
+REASON = (
+    f"The margin of {MARGIN} separates what Wiegreffe & Pinter 2019 report: uniform attention costs .004 to .009 of "
+    "F1 on AG News, 20News and SST, and .023 on IMDb."
+)
+RULE = (
+    f"A loss of {MARGIN} or more of accuracy rejected at 5%: attention is not needed; no loss at all rejected and the "
+    f"interval above {MARGIN}: needed; no loss at all rejected: it helps; neither: it is not told. {REASON}"
+)
+WORDINGS: dict[Grade, Wording] = {
+    "for": Wording("Yes", "is needed for the task"),
+    "mixed": Wording("It helps", "helps with the task"),
+    "against": Wording("No", "is not needed for the task"),
+    "unclear": Wording("Not told", "may or may not be needed for the task"),
+}
+COLUMNS = {
+    "loss": Column(
+        "loss",
+        -1,
+        1,
+        "1: only the trained attention is right; -1: only the uniform one is; 0: both or neither.",
+        bins=3,
+    ),
+    "tvd": Column("TVD of the outputs", 0, 1, "Left: the model with uniform attention says the same."),
+    "right": Column("right", 0, 1, "1: the model with trained attention is right.", bins=2),
+    "right_uniform": Column("right with uniform attention", 0, 1, "1: it is right.", bins=2),
+    "truth": Column("right label", drawn=False),
+    "trained": Column("predicted with trained attention", drawn=False),
+    "uniform": Column("predicted with uniform attention", drawn=False),
+}
+
+
+def p_value(p: float | None) -> str:
+    if p is None:
+        return "undefined"
+    return "p < .001" if p < 0.001 else f"p = {p:.3f}"
+
+
+def verdict(trial: Trial) -> Verdict:
+    overall = summarise(trial.table)["overall"]
+    loss, p, needless = overall["loss"], overall["p"], overall["p_needless"]
+    if needless is None or loss["low"] is None:
+        sentence = "Fewer than two texts: nothing can be told."
+        return Verdict(QUESTION, "unclear", "Undefined", sentence, RULE, "is not told", bars=(0.0, MARGIN))
+    found = Interval(loss["mean"], loss["low"], loss["high"])
+    grade = grade_of_loss(found, 1.0 if p is None else p, needless)
+    answer, clause = WORDINGS[grade]
+    means = [overall[kind]["accuracy"]["mean"] for kind in ("trained", "uniform")]
+    sentence = (
+        f"Trained attention has an accuracy of {means[0]:.3f}, uniform attention {means[1]:.3f} (means of "
+        f"{loss['runs']} seeds): a loss of {interval(found, 3)} over {loss['n']:,} texts. That there is no loss: "
+        f"{p_value(p)}; that it is {MARGIN} or more: {p_value(needless)}, so it is at most "
+        f"{overall['at_most']:.3f} with 95% confidence."
+    )
+    return Verdict(QUESTION, grade, answer, sentence, RULE, clause, *ends(found), bars=(0.0, MARGIN))
+
+
+def grade_of_loss(loss: Interval, p: float, needless: float) -> Grade:
+    """By RULE."""
+    if needless <= SIGNIFICANT:
+        return "against"
+    if p > SIGNIFICANT or loss.value <= 0:
+        return "unclear"
+    return "for" if loss.low > MARGIN else "mixed"
+
+
+def warning(summary: Mapping[str, Any]) -> str:
+    """What stands beside every other conclusion about the dataset, where it does not need attention."""
+    overall = summary["overall"]
+    p = overall["p_needless"]
+    if p is None or p > SIGNIFICANT:
+        return ""
+    return (
+        f"This task does not need attention: a model with uniform attention loses {overall['loss']['mean']:+.3f} of "
+        f"accuracy, and {MARGIN} or more is rejected ({p_value(p)}). What attention does here says little about "
+        "attention as explanation, in either direction (Wiegreffe & Pinter 2019)."
+    )
+
+
+def figures(trial: Trial) -> list[Figure]:
+    """What the two models of a seed say of each text."""
+    from heedful.figures.drawing import by_max_attention, histogram
+
+    tvd = trial.frame("tvd")
+    loss = trial.summary["overall"]["loss"]
+    told = "undefined" if loss["mean"] is None else f"{loss['mean']:+.3f}"
+    return [
+        Figure(
+            "uniform-tvd",
+            "How far the model with uniform attention is",
+            "Each bar counts texts (of each seed): how far the outputs of the model with trained and with uniform "
+            "attention are apart. Left: both say the same.",
+            f"TVD between trained and uniform attention; accuracy lost: {told}.",
+            histogram(
+                tvd,
+                trial.labels,
+                COLUMNS["tvd"].edges_of(tvd.value).tolist(),
+                "tvd",
+                "distance of the outputs (TVD)",
+            ),
+        ),
+        Figure(
+            "uniform-tvd-max-attention",
+            "… and where attention is sharp",
+            "The same distance against the largest weight of the trained attention.",
+            "TVD between trained and uniform attention against the largest attention weight.",
+            by_max_attention(tvd, trial.labels, "distance of the outputs (TVD)", (0.0, 1.0)),
+        ),
+    ]
+
+
+def reasons(trial: Trial) -> Iterator[Reason]:
+    """By the mean over seeds."""
+    rows = trial.table
+    first = rows.filter(rows["seed"].to_numpy(zero_copy_only=False) == rows["seed"][0].as_py())
+    loss = by_run(rows, "loss", "seed").mean(0)
+    peak = column(first, "max_attention")
+    helped = np.where(loss > 0, -loss, np.nan)
+    yield Reason(
+        "Attention was needed",
+        "Only the models with trained attention are right.",
+        places_by(first, helped, -peak),
+    )
+    harmed = np.where(loss < 0, loss, np.nan)
+    yield Reason(
+        "Attention was in the way",
+        "Only the models with uniform attention are right.",
+        places_by(first, harmed),
+    )
+
+
+def compare(evidence: Evidence) -> Comparison:
+    """The table of section 3.1: F1 with trained and with uniform attention, ours and published; and our tests."""
+    rows, headlines = [], []
+    for setting, found in evidence:
+        overalls = [one["overall"] for one in found]
+        for kind in ("trained", "uniform"):
+            path = f"overall.{kind}.f1.mean"
+            ours = mean_of([number_at(one, path) for one in found])
+            rest = [number(value) for value in evidence.theirs(setting, path)]
+            std = mean_of([overall[kind]["f1"]["std"] for overall in overalls])
+            rows.append((*setting, kind, f"{number(ours)} ({number(std)})", *rest, "", "", "", ""))
+        for overall in overalls:
+            loss, f1 = overall["loss"], overall["loss_f1"]["mean"]
+            theirs = [
+                a - b if a is not None and b is not None else None
+                for a, b in zip(
+                    evidence.theirs(setting, "overall.trained.f1.mean"),
+                    evidence.theirs(setting, "overall.uniform.f1.mean"),
+                    strict=True,
+                )
+            ]
+            told = f"{loss['mean']:+.3f} ({loss['low']:+.3f} to {loss['high']:+.3f})"
+            tests = [p_value(overall["p"]), f"{overall['at_most']:+.3f}", p_value(overall["p_needless"])]
+            rows.append((*setting, "loss", f"{f1:+.3f}", *map(number, theirs), told, *tests))
+            needless = overall["p_needless"] is not None and overall["p_needless"] <= SIGNIFICANT
+            headlines.append(
+                f"**{setting[0]}**: uniform attention costs {told} of accuracy ({loss['runs']} seeds, {loss['n']:,} "
+                f"texts); a loss of {MARGIN} or more is {'rejected' if needless else 'not rejected'} "
+                f"({p_value(overall['p_needless'])})."
+                + (
+                    " Every conclusion about attention on this dataset is to be read with that in mind."
+                    if needless
+                    else ""
+                )
+            )
+    header = (
+        *SETTING, "trained or uniform", "F1 (std of seeds)", *evidence.sources, "loss of accuracy", "no loss at all",
+        "loss at most (95%)", f"loss of {MARGIN} or more",
+    )  # fmt: skip
+    note = (
+        "The same model with trained and with uniform attention (Wiegreffe & Pinter 2019, section 3.1). Intervals hold "
+        f"other texts and other seeds. {REASON}"
+    )
+    return Comparison(
+        tuple(headlines), (Table("Uniform attention", header, tuple(rows), note),) if rows else ()
+    )

@@ -1,0 +1,113 @@
+"""Several training runs, each asked about the same texts: an interval that contains both, and says so.
+
+A single run's interval holds what other texts would change. Another seed can change more, and only several runs can
+tell how much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import stdtrit
+
+from heedful.measure.statistics import Floats, Interval, bootstrap_means
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What was drawn, and so what an interval contains: other texts, and other training seeds where runs > 1."""
+
+    texts: int
+    runs: int = 1
+
+    def sentence(self, level: float = 0.95) -> str:
+        if self.runs > 1:
+            return (
+                f"{level:.0%} interval over {self.texts:,} texts and {self.runs} training runs: what other texts and "
+                "other seeds would change."
+            )
+        return (
+            f"{level:.0%} interval over {self.texts:,} texts of one training run: what other texts would change; "
+            "another seed could change more."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OverRuns:
+    """A mean over training runs and texts, and a sentence that says what its interval contains."""
+
+    runs: int
+    texts: int  # defined in every run
+    undefined: int
+    mean: float
+    low: float
+    high: float
+    contains: str
+
+
+def over_runs(values: ArrayLike, *, seed: int = 0, resamples: int = 2000, level: float = 0.95) -> OverRuns:
+    """Mean and interval of values (runs, texts): the same texts, asked of models trained with several seeds.
+
+    A bootstrap on two levels (crossed, as runs share their texts: Owen 2007): the deviations of the runs from the mean
+    and those of the texts are drawn apart and add up. Texts are drawn with replacement. Of three runs there are only
+    27 samples with replacement, so theirs are drawn from t, k - 1 degrees of freedom.
+    The variance of the run means holds that of texts within runs, which is in the text means, too, so it is taken off;
+    not from two runs, whose variance is known too badly to take anything off: their interval is too wide instead.
+    """
+    table = np.asarray(values, dtype=np.float64)
+    if table.ndim != 2 or not table.shape[0]:
+        raise ValueError(f"values for each run and text are needed, shape (runs, texts); given {table.shape}")
+    defined = ~np.isnan(table).any(axis=0)
+    table = table[:, defined]
+    (runs, texts), lost, nan = table.shape, int((~defined).sum()), float("nan")
+    contains = Sources(texts, runs).sentence(level)
+    if not texts:
+        return OverRuns(runs, 0, lost, nan, nan, nan, contains)
+    mean = float(table.mean())
+    if texts < 2:
+        return OverRuns(runs, texts, lost, mean, nan, nan, contains)
+    moved = _by_texts(table.mean(axis=0), seed, resamples, level)
+    if runs > 1:
+        moved = moved + _by_runs(table, seed + 1, resamples)
+    low, high = np.quantile(moved, [(1 - level) / 2, (1 + level) / 2])
+    return OverRuns(runs, texts, lost, mean, mean + float(low), mean + float(high), contains)
+
+
+def over_intervals(found: Sequence[Interval], *, resamples: int = 2000, level: float = 0.95) -> Interval:
+    """Several runs' intervals of one number as one, where what lies under them (a median, a ratio) is no mean of texts.
+
+    As `over_runs`: the runs' numbers vary by t, k - 1 degrees of freedom, the texts by the mean width of the intervals.
+    What texts do within runs is in both and cannot be taken off, so it is a little too wide.
+    """
+    runs, end = len(found), (1 + level) / 2
+    values = np.array([one.value for one in found])
+    if runs < 2:
+        raise ValueError(f"intervals of at least two runs are needed; given {runs}")
+    width = float(np.mean([one.high - one.low for one in found])) / 2 / stdtrit(np.inf, end)
+    spaced = (np.arange(resamples) + 0.5) / resamples
+    by_run = np.sqrt(values.var(ddof=1) / runs) * stdtrit(runs - 1, spaced)
+    by_text = width * np.random.default_rng(0).permutation(stdtrit(np.inf, spaced))
+    low, high = np.quantile(by_run + by_text, [(1 - level) / 2, end])
+    mean = float(values.mean())
+    return Interval(mean, mean + float(low), mean + float(high))
+
+
+def _by_texts(values: Floats, seed: int, resamples: int, level: float) -> Floats:
+    """Bootstrap means of the values (n,) less their mean, enlarged as t is for few values: (resamples,)."""
+    n, end = values.size, (1 + level) / 2
+    enlarged = np.sqrt(n / (n - 1)) * stdtrit(n - 1, end) / stdtrit(np.inf, end)
+    return np.asarray(enlarged * (bootstrap_means(values, seed=seed, resamples=resamples) - values.mean()))
+
+
+def _by_runs(table: Floats, seed: int, resamples: int) -> Floats:
+    """How far other seeds would move the mean, by t: (resamples,). Evenly spaced quantiles in random order."""
+    runs, texts = table.shape
+    variance = float(table.mean(axis=1).var(ddof=1)) / runs
+    if runs > 2:
+        rest = table - table.mean(axis=0) - table.mean(axis=1)[:, None] + table.mean()
+        variance -= float((rest**2).sum()) / ((runs - 1) * (texts - 1)) / (runs * texts)
+    drawn = stdtrit(runs - 1, (np.arange(resamples) + 0.5) / resamples)
+    return np.asarray(np.sqrt(max(variance, 0.0)) * np.random.default_rng(seed).permutation(drawn))

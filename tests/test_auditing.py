@@ -1,0 +1,437 @@
+"""The parts of an audit that are pure: series, findings, standings, words, bars, budget, outputs."""
+
+from __future__ import annotations
+
+import json
+import math
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heedful.auditing.bars import check_bar, numbers_in, parse_bar, parse_bars
+from heedful.auditing.budget import Asked, in_time, next_texts, parse_budget, texts_that_fit
+from heedful.auditing.findings import NEGLIGIBLE, Gain, Thresholds, finding_of, gain_of
+from heedful.auditing.github import annotation_lines
+from heedful.auditing.junit import junit
+from heedful.auditing.model_card import model_card
+from heedful.auditing.recommend import choose, recommend, sensitivity
+from heedful.auditing.record import Audit, Question, Subject, plain
+from heedful.auditing.series import series_of
+from heedful.auditing.standings import Check, Cost, Explained, Standings, rank
+from heedful.errors import Mistake
+from heedful.experiments.description import MethodMeasure
+from heedful.explanation import Explanation
+from heedful.measure.statistics import Interval
+
+NAN = float("nan")
+DROP = MethodMeasure(
+    "drop", "drop", "More is better.", "drop", condition="way", chance="floor", possible="best", ranks=True
+)
+KEPT = MethodMeasure("kept", "kept", "Less is better.", "kept", rising=False, possible=0.0)
+KNOWN = {
+    "lrp": Explained("saliency", cost=Cost(1, 1, 0.01)),
+    "shap": Explained("saliency", cost=Cost(500, 0, 1.0)),
+    "attention": Explained("attention", cost=Cost(1, 0, 0.001)),
+    "random": Explained("control"),
+}
+
+
+def table_of(shares: dict[str, float], texts: int = 60, noise: float = 0.3, seed: int = 0) -> pa.Table:
+    """Rows of methods whose drop is that share of the way from 0.1 to 0.5, under two ways of removing."""
+    rows: list[dict[str, Any]] = []
+    for way in ("delete", "mask"):
+        for method, share in shares.items():
+            rng = np.random.default_rng([seed, len(way), *method.encode()])
+            for text in range(texts):
+                drop = 0.1 + 0.4 * (share + noise * rng.normal())
+                rows.append(
+                    {"example": text, "predicted": text % 2, "n_words": 9, "method": method, "way": way}
+                    | {"drop": drop, "floor": 0.1, "best": 0.5, "kept": 1 - drop}
+                )
+    return pa.Table.from_pylist(rows)
+
+
+def standings_of(shares: dict[str, float], **given: Any) -> Standings:
+    return rank(series_of("made_up", (DROP, KEPT), table_of(shares, **given)), KNOWN)
+
+
+def audit_of(standings: Standings, **changes: Any) -> Audit:
+    subject = Subject("my-model", "a model", "reviews.csv", "test", 400, ("neg", "pos"))
+    question = Question("made_up", "Is it so?", "Nobody 2030", 60, 1.0)
+    given: dict[str, Any] = {
+        "subject": subject, "standings": standings, "questions": (question,), "verdicts": {}, "outcomes": (),
+        "left_out": {"lime": "it takes long"}, "warnings": (), "budget": 300.0, "seconds": 61.0,
+        "summaries": {"performance": {"accuracy": 0.9}}, "sample": Explanation(()), "command": "heedful audit x",
+    }  # fmt: skip
+    return Audit(**{**given, **changes})
+
+
+# ---- series: one number a text, by hand ---------------------------------------------------------------------
+
+
+def test_rows_of_one_text_are_averaged_and_nothing_is_made_up() -> None:
+    table = pa.Table.from_pylist(
+        [
+            {"example": 4, "method": "lrp", "way": "a", "drop": 1.0, "floor": 0.0, "best": 2.0},
+            {"example": 4, "method": "lrp", "way": "a", "drop": 3.0, "floor": 0.0, "best": 2.0},
+            {"example": 7, "method": "lrp", "way": "a", "drop": None, "floor": 0.0, "best": 2.0},
+            {"example": 7, "method": "random", "way": "a", "drop": 5.0, "floor": 0.0, "best": 2.0},
+        ]
+    )
+    lrp, random = series_of("made_up", (DROP,), table)
+    assert (lrp.method, random.method) == ("lrp", "random")
+    np.testing.assert_array_equal(lrp.examples, [4, 7])
+    np.testing.assert_array_equal(lrp.value, [2.0, NAN])
+    np.testing.assert_array_equal(random.value, [NAN, 5.0])
+    assert lrp.room == 2.0
+
+
+def test_without_a_column_chance_is_the_random_rows_and_falling_is_turned_around() -> None:
+    table = pa.Table.from_pylist(
+        [
+            {"example": i, "method": method, "kept": kept}
+            for method, values in {"lrp": (0.2, 0.4), "random": (0.5, 0.8)}.items()
+            for i, kept in enumerate(values)
+        ]
+    )
+    lrp, _ = series_of("made_up", (KEPT,), table)
+    np.testing.assert_allclose(lrp.gain, [0.3, 0.4])
+    assert lrp.room == pytest.approx(0.65)  # from what random keeps in the mean to nothing
+    assert series_of("made_up", (DROP,), table) == []  # a table without the column says nothing
+
+
+# ---- findings and standings ---------------------------------------------------------------------------------
+
+
+def test_the_four_answers() -> None:
+    at = Thresholds()
+    gain = Gain(50, 0.2, 0.1, 0.3, 0.3, 0.001, worth=0.1, q=0.01)
+    assert gain.answer(at) == "better"
+    assert replace(gain, mean=-0.2).answer(at) == "worse"
+    unsure = replace(gain, q=0.2)
+    assert replace(unsure, mean=0.01, low=-0.05, high=0.07).answer(at) == "no better"
+    assert replace(unsure, mean=0.05, low=-0.05, high=0.15).answer(at) == "cannot tell"
+    assert gain_of(np.array([0.3]), 1.0).answer(at) == "cannot tell"
+    assert gain_of(np.zeros(40), 1.0).p == 1.0
+
+
+def test_texts_needed_would_have_been_enough() -> None:
+    """Of an effect that exists but cannot be told, the number that is named finds it in about four of five draws."""
+    n = Gain(12, 0.1, -0.2, 0.4, 0.5, p=0.5, worth=0.1, q=0.5).needed(Thresholds())
+    assert n is not None
+    many = Gain(12, 0.1, -0.2, 0.4, 0.5, p=0.1, worth=0.1, q=0.5).needed(Thresholds())
+    assert many is not None
+    assert many > n > 12  # one of many statements needs more
+    rng = np.random.default_rng(1)
+    found = [gain_of(rng.normal(0.1, 0.5, n), 1.0).p <= 0.05 for _ in range(100)]
+    assert 0.65 <= np.mean(found) <= 0.95
+
+
+def test_explainers_in_order_with_their_answers() -> None:
+    found = standings_of({"lrp": 0.6, "shap": 0.62, "attention": 0.3, "random": 0.0})
+    assert found.experiment == "made_up"
+    assert [one.method for one in found.order][2:] == ["attention", "random"]
+    by = {one.method: one for one in found.order}
+    assert by["lrp"].answer == by["attention"].answer == "better"
+    assert by["random"].answer == "no better"
+    assert by["lrp"].share.mean == pytest.approx(0.6, abs=0.08)
+    best = found.order[0]
+    assert best.behind is None
+    behind = by["attention"].behind
+    assert behind is not None
+    assert behind < 0.05
+    assert {one.method for one in found.level_with_best()} == {"lrp", "shap"}
+
+
+def test_of_equals_the_cheapest_that_keeps_its_checks_is_chosen() -> None:
+    found = standings_of({"lrp": 0.6, "shap": 0.62, "attention": 0.3, "random": 0.0})
+    chosen = choose(found)
+    assert chosen is not None
+    assert chosen.method == "lrp"
+    broken = replace(
+        KNOWN["lrp"], checks=(Check("conservation", False, "conservation gap met in 1 of 9 texts"),)
+    )
+    table = table_of({"lrp": 0.6, "shap": 0.62, "random": 0.0})
+    other = choose(rank(series_of("made_up", (DROP,), table), {**KNOWN, "lrp": broken}))
+    assert other is not None
+    assert other.method == "shap"
+
+
+def test_all_tests_are_one_family() -> None:
+    """q is never below p, and grows with the number of statements beside it."""
+    found = standings_of({"lrp": 0.05, "random": 0.0}, texts=20)
+    many = standings_of({"lrp": 0.05, "random": 0.0, **{f"m{i}": 0.0 for i in range(9)}}, texts=20)
+    one, other = found.of("lrp"), many.of("lrp")
+    assert one is not None
+    assert other is not None
+    assert one.share.p == other.share.p
+    assert one.share.p <= one.share.q < other.share.q
+    assert many.tests > found.tests
+
+
+def test_a_conclusion_that_changes_with_the_way_of_removing_is_named() -> None:
+    table = table_of({"lrp": 0.6, "random": 0.0}).to_pylist()
+    turned = [
+        {**row, "drop": 0.1} if (row["method"], row["way"]) == ("lrp", "mask") else row for row in table
+    ]
+    found = rank(series_of("made_up", (DROP,), pa.Table.from_pylist(turned)), KNOWN)
+    lrp = found.of("lrp")
+    assert lrp is not None
+    assert lrp.torn
+    assert lrp.agreement == "better under delete; no better under mask"
+    assert any("depends on how words are removed" in sentence for sentence in recommend(found))
+
+
+def test_random_scores_are_seldom_called_better() -> None:
+    """Over 200 draws of everything, texts included; 5% would be 10."""
+    found = [
+        standings_of({"random": 0.0, "lrp": 0.5}, texts=30, seed=seed).of("random") for seed in range(200)
+    ]
+    assert sum(one is not None and one.answer == "better" for one in found) <= 10
+    assert sum(one is not None and one.answer == "no better" for one in found) > 50
+
+
+def test_a_finding_has_value_chance_and_share() -> None:
+    series = series_of("made_up", (DROP,), table_of({"lrp": 0.5}, noise=0.0))
+    found = finding_of(series[0])
+    assert (found.name, found.chance) == ("made_up(lrp, delete).drop", pytest.approx(0.1))
+    assert found.value.value == pytest.approx(0.3)
+    assert found.share.value == pytest.approx(0.5)
+    assert found.gain.worth == pytest.approx(NEGLIGIBLE * 0.4)
+
+
+# ---- words --------------------------------------------------------------------------------------------------
+
+
+def test_the_recommendation_says_what_to_use_what_not_and_how_sure() -> None:
+    shares = {"lrp": 0.6, "shap": 0.0, "attention": 0.0, "random": 0.0}
+    said = " ".join(recommend(standings_of(shares, noise=0.1)))
+    assert said.startswith("Use LRP: it gets ")
+    assert "better than random on 60 texts (q = " in said
+    assert "Do not take attention for an explanation: it is no better than a random order" in said
+    assert "Do not use SHAP: no better than a random order." in said
+
+
+def test_too_few_texts_are_said_with_the_number_that_would_do() -> None:
+    said = " ".join(recommend(standings_of({"lrp": 0.2, "random": 0.0}, texts=6, noise=1.0)))
+    assert "None of these explainers was found to be better than a random order" in said
+    assert "cannot be told with these 6 texts whether it is better than random; about " in said
+
+
+def test_nothing_to_compare_is_said() -> None:
+    assert "nothing can be recommended" in recommend(rank([], {}))[0]
+
+
+def test_what_half_and_double_would_change() -> None:
+    clear = standings_of({"lrp": 0.9, "random": 0.0}, noise=0.05)
+    assert sensitivity(clear) == "With thresholds half or twice as high every answer would be the same."
+    one = clear.order[0]
+    near = replace(one, share=replace(one.share, q=0.04), answer="better")
+    told = sensitivity(replace(clear, order=(near,)))
+    assert "with a level of error of 0.025: LRP" in told
+
+
+# ---- bars ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("erasure(attention).js", "EXPERIMENT(method).statistic >= NUMBER is expected"),
+        ("", "is expected"),
+        ("erasuer(attention).js > 1", "there is no experiment 'erasuer'. Did you mean 'erasure'?"),
+        ("erasure(atention).js > 1", "there is no method 'atention'. Did you mean 'attention'?"),
+        (
+            "erasure(attention).jss > 1",
+            "there is no statistic of erasure 'jss'. Did you mean 'js'? Known: js.",
+        ),
+        ("erasure(attention).js.lo > 1", "there is no part of js 'lo'. Did you mean 'low'?"),
+        ("erasure.js > 1", "say which"),
+        ("erasure(attention).js == 1", "the signs are >=, <=, >, <"),
+        ("erasure(attention).js > much", "'much' is no number"),
+        ("erasure(attention).js > nan", "'nan' is no number"),
+        ("nothing.x > 1", "there is no experiment 'nothing'"),
+        ("correlation(attention).tau > 1", "there is no experiment 'correlation'"),
+    ],
+)
+def test_a_bar_with_a_slip_is_one_sentence_with_the_nearest(text: str, said: str) -> None:
+    with pytest.raises(Mistake) as caught:
+        parse_bar(text)
+    assert said in str(caught.value)
+    assert str(caught.value).startswith("--bar ")
+
+
+def test_bars_as_they_are_written() -> None:
+    bar = parse_bar(" erasure( attention , delete ).js.low ≥ .25 ")
+    assert (bar.experiment, bar.method, bar.condition) == ("erasure", "attention", "delete")
+    assert (bar.statistic, bar.part, bar.sign, bar.bar) == ("js", "low", ">=", 0.25)
+    path = parse_bar("correlation.attention/omission.overall.tau.mean<-1e-3")
+    assert (path.method, path.statistic, path.sign, path.bar) == (
+        None, "attention/omission.overall.tau.mean", "<", -0.001,
+    )  # fmt: skip
+    assert len(parse_bars(["performance.accuracy > 0.5"] * 2)) == 1
+
+
+@given(st.text(max_size=60))
+@settings(deadline=None, max_examples=300)
+def test_any_text_is_a_bar_or_a_sentence(text: str) -> None:
+    with suppress(Mistake):
+        parse_bar(text)
+
+
+def test_bars_are_met_missed_or_not_measured() -> None:
+    series = series_of("erasure", (replace(DROP, name="js"),), table_of({"attention": 0.5}, noise=0.1))
+    findings = [finding_of(one) for one in series]
+    summaries = {"performance": {"accuracy": 0.8}, "heads": {"overall": {"mean": 0.1, "n": 5}}}
+
+    def outcome(text: str, left_out: dict[str, str] | None = None) -> Any:
+        return check_bar(parse_bar(text), findings, summaries, left_out or {})
+
+    assert outcome("erasure(attention).js >= 0.2").met
+    missed = outcome("erasure(attention, mask).js >= 0.4")
+    assert not missed.met
+    assert "missed, it is 0.3" in missed.sentence
+    near = outcome(f"erasure(attention).js >= {findings[0].value.value + 1e-6}")
+    assert "the interval holds the bar" in near.sentence
+    assert outcome("erasure(attention).js.share >= 0.45").met
+    assert outcome("erasure(attention).js.q <= 0.05").value is None  # a finding alone has no family yet
+    assert outcome("performance.accuracy < 0.9").met
+    assert "The nearest: overall.mean" in outcome("heads.overall.men > 0").sentence
+    assert "asked under delete, mask" in outcome("erasure(attention, zero).js > 0").sentence
+    assert "takes long" in outcome("erasure(lime).js > 0", {"lime": "it takes long."}).sentence
+    assert not outcome("erasure(lrp).js > 0").met
+    assert numbers_in({"a": {"b": 1, "c": True, "d": "x"}, "e": 2.0}) == ["a.b", "e"]
+
+
+# ---- budget -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("5m", 300), ("90s", 90), ("1h30m", 5400), ("1.5m", 90), (45, 45), ("45", 45)]
+)
+def test_budgets(text: str | float, seconds: float) -> None:
+    assert parse_budget(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "five minutes", "0", "-5m", "5x", "nan", "inf", "0s"])
+def test_no_budgets(text: str) -> None:
+    with pytest.raises(Mistake, match="--budget"):
+        parse_budget(text)
+
+
+def test_as_many_texts_as_fit() -> None:
+    assert texts_that_fit(Asked(10, 5.0), 100.0, 10_000) == 200
+    assert texts_that_fit(Asked(10, 5.0), 61.7, 10_000) == 120  # two digits
+    assert texts_that_fit(Asked(10, 5.0), 100.0, 150) == 150
+    assert texts_that_fit(Asked(10, 7.0, around=2.0), 102.0, 10_000) == 200
+    assert texts_that_fit(Asked(10, 0.0), 1.0, 150) == 150
+    assert next_texts(Asked(8, 8.0), 300.0, 400) == 32  # a second look, which is cheap
+    assert next_texts(Asked(32, 32.0), 300.0, 400) == 300
+    assert next_texts(Asked(8, 80.0), 300.0, 400) == 30
+    assert next_texts(Asked(300, 300.0), 310.0, 400) is None  # hardly more: not worth it
+    assert next_texts(Asked(400, 1.0), 310.0, 400) is None
+
+
+@given(
+    st.integers(1, 500), st.floats(0.001, 100), st.floats(0, 1), st.floats(-10, 1e5), st.integers(1, 10**6)
+)
+@settings(deadline=None)
+def test_what_is_asked_next_fits(texts: int, seconds: float, share: float, left: float, size: int) -> None:
+    asked = Asked(min(texts, size), seconds, share * seconds)
+    n = next_texts(asked, left, size)
+    if n is not None:
+        assert asked.texts < n <= size
+        each = (asked.seconds - asked.around) / asked.texts
+        assert asked.around + each * n <= left + 1e-6 or each == 0
+
+
+def test_times_in_words() -> None:
+    assert [in_time(s) for s in (0.25, 5, 65, 120, 5400, 7200)] == [
+        "0.25 s", "5 s", "1 min 5 s", "2 min", "1 h 30 min", "2 h",
+    ]  # fmt: skip
+
+
+# ---- outputs ------------------------------------------------------------------------------------------------
+
+HOSTILE = "</script><img src=x onerror=alert(1)>|&\x00\u202e"
+
+
+@pytest.fixture
+def hostile() -> Audit:
+    standings = standings_of({"lrp": 0.6, "shap": 0.0, "attention": 0.3, "random": 0.0})
+    outcomes = tuple(
+        check_bar(parse_bar(text), [], {"performance": {"accuracy": 0.9}}, {})
+        for text in ("performance.accuracy >= 0.8", "performance.accuracy >= 0.95", "performance.f1 > 0")
+    )
+    audit = audit_of(
+        standings, outcomes=outcomes, warnings=(HOSTILE,), left_out={"lime": HOSTILE}, command=HOSTILE
+    )
+    return replace(audit, subject=replace(audit.subject, model=HOSTILE, data=HOSTILE, labels=(HOSTILE, "b")))
+
+
+def test_junit_is_xml_with_a_case_for_each_bar(hostile: Audit) -> None:
+    (suite,) = ElementTree.fromstring(junit(hostile))
+    assert (suite.get("tests"), suite.get("failures")) == ("3", "2")
+    assert [case.find("failure") is None for case in suite] == [True, False, False]
+    failure = suite[1].find("failure")
+    assert failure is not None
+    assert "missed, it is 0.9" in str(failure.get("message"))
+    (alone,) = ElementTree.fromstring(junit(replace(hostile, outcomes=())))
+    assert (alone.get("tests"), alone.get("failures")) == ("1", "0")
+
+
+def test_github_lines_are_one_line_each(hostile: Audit) -> None:
+    lines = list(annotation_lines(hostile))
+    assert [line.split(" ")[0] for line in lines] == [
+        "::notice",
+        "::error",
+        "::error",
+        "::warning",
+        "::notice",
+    ]
+    assert not any("\n" in line or "\r" in line for line in lines)
+    assert "%25" in lines[-1]  # a percent sign is escaped
+
+
+def test_a_section_for_a_model_card(hostile: Audit) -> None:
+    text = model_card(hostile)
+    assert text.startswith("## Explanations\n")
+    assert "<img" not in text.replace("```\n" + HOSTILE, "")
+    rows = [line for line in text.splitlines() if line.startswith("| LRP")]
+    assert len(rows) == 1
+    assert rows[0].replace("\\|", "").count("|") == 7
+    assert "**missed**" in text
+
+
+def test_the_page_escapes_everything_and_stands_alone(hostile: Audit) -> None:
+    html = hostile.to_html()
+    assert "<img src=x" not in html
+    assert "http://" not in html.replace("http://www.w3.org", "")[: html.index("<script>")]
+    assert "Use LRP to explain this model" in html
+    assert "every answer would be the same" in html or "Other thresholds" in html
+
+
+def test_json_is_plain_and_whole(hostile: Audit) -> None:
+    told = json.loads(json.dumps(plain(hostile.to_json()), allow_nan=False))
+    assert [row["method"] for row in told["methods"]] == [one.method for one in hostile.standings.order]
+    assert told["bars"][2]["value"] is None
+    assert plain({"a": (NAN, Path("x"), Interval(1.0, math.inf, 2.0))}) == {
+        "a": [None, "x", {"value": 1.0, "low": None, "high": 2.0}]
+    }
+
+
+def test_the_table_has_a_row_for_each_method(hostile: Audit) -> None:
+    table = hostile.table
+    assert list(table["method"]) == [one.method for one in hostile.standings.order]
+    assert table.loc[0, "answer"] == "better"
+    assert not hostile.passed
+    assert replace(hostile, outcomes=()).passed
+    assert hostile.check("performance.accuracy > 0.5")[0].met
