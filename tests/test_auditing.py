@@ -338,7 +338,7 @@ def test_as_many_texts_as_fit() -> None:
     assert texts_that_fit(Asked(10, 0.0), 1.0, 150) == 150
     assert next_texts(Asked(8, 8.0), 300.0, 400) == 32  # a second look, which is cheap
     assert next_texts(Asked(32, 32.0), 300.0, 400) == 300
-    assert next_texts(Asked(8, 80.0), 300.0, 400) == 30
+    assert next_texts(Asked(2, 20.0), 300.0, 400) == 30
     assert next_texts(Asked(300, 300.0), 310.0, 400) is None  # hardly more: not worth it
     assert next_texts(Asked(400, 1.0), 310.0, 400) is None
 
