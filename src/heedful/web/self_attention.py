@@ -63,7 +63,9 @@ class Heads:
 
 def heads_of(model: LoadedModel, run: str, source: dict[str, Any]) -> dict[str, Any] | None:
     """Where the view of heads of a text is to be had, for the pages that hold it; None: this model has none."""
-    if "self_attends" not in model.model.network.can:
+    from heedful.models.encoder_heads import self_attending
+
+    if self_attending(model.model.network) is None:
         return None
     given = {name: value for name, value in source.items() if value is not None}
     short = all(len(str(value)) <= LONGEST_LINKED for value in given.values())
@@ -114,7 +116,7 @@ def _look_into(model: LoadedModel, example: Example, changes: Changes) -> Heads:
     network = _network(model)
     batch = model.model.encode([example]).batch([0])
     asked = ask_with_changes(network, batch, changes)
-    pieces = _pieces(model, example, batch)
+    pieces = _pieces(model, example, batch)[: asked.weights.shape[-1]]
     n, last = len(pieces), getattr(network, "reads", "first") == "last"
     begin = max(0, n - MOST_PIECES) if last else 0  # the place that the classifier reads is among the shown
     shown = slice(begin, begin + MOST_PIECES)
@@ -131,12 +133,18 @@ def _look_into(model: LoadedModel, example: Example, changes: Changes) -> Heads:
 
 
 def _network(model: LoadedModel) -> SelfAttends:
+    from heedful.models.encoder_heads import self_attending
     from heedful.models.network import require
 
-    network: Any = model.model.network
-    require({"self_attends"}, network.can, "the view of heads", model.model.name)
-    found: SelfAttends = network
-    return found
+    found: Any = self_attending(model.model.network)
+    if found is None:
+        require({"self_attends"}, model.model.network.can, "the view of heads", model.model.name)
+    network: SelfAttends = found
+    return network
+
+
+def can_be_changed(model: LoadedModel) -> bool:
+    return "edits_attention" in _network(model).can
 
 
 def _pieces(model: LoadedModel, example: Example, batch: Batch) -> list[Piece]:
