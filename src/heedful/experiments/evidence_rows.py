@@ -161,6 +161,7 @@ def found_by_method(
 
 def measure_scores(scores: Floats, real: Bools, evidence: Bools, ties: Floats) -> Chunk:
     """The MEASURES of scores (texts, words): (texts,) each, nan without evidence."""
+    scores = measure.join_near(scores, real)
     ranked = measure.Ranked.of(scores, real, evidence)
     chosen = measure.first_words(scores, real, ranked.m, ties)
     return {
