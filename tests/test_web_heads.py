@@ -63,9 +63,9 @@ def test_weights_are_those_of_the_model(client: TestClient, trial: Run, model: M
     assert np.abs(roots).max() <= 0.5 / 255 + 1e-6
     assert len(told["pieces"]) == told["n_pieces"] == batch.passage.ids.shape[1]
     words = [piece["word"] for piece in told["pieces"]]
-    assert [word for word in words if word is not None] == batch.passage.word_index[0][
-        batch.passage.mask[0]
-    ].tolist()  # type: ignore[index]
+    index = batch.passage.word_index
+    assert index is not None
+    assert [word for word in words if word is not None] == index[0][batch.passage.mask[0]].tolist()
     joined = "".join(piece["text"].removeprefix("-") for piece in told["pieces"] if piece["word"] is not None)
     assert joined == TEXTS[1].replace(" ", "")
     assert told["before"] == told["after"]

@@ -64,6 +64,10 @@ class DataOptions(Config):
     dev_fraction: float = Field(default=0.15, ge=0, lt=1)  # of one's own training rows, without a dev split
     test_fraction: float = Field(default=0.2, ge=0, lt=1)  # of one's own rows, without a test split
     skip_bad: bool = False  # leave broken rows out and list them, instead of stopping at the first
+    # As the code of Jain & Wallace has it on some corpora: a text of fewer words is left out, and so are texts that are
+    # too long, but only after the vocabulary was made of all.
+    min_words: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)
+    vocabulary: Literal["kept", "all"] = Field(default="kept", exclude_if=lambda value: value == "kept")
     # So many rows of a split, drawn by label with `subset_seed`, before dev and test are drawn from training rows.
     train_rows: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)
     dev_rows: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)

@@ -149,7 +149,9 @@ def _refuse_file_options(name: str, options: DataOptions) -> None:
 
 
 def _adapt(recipe: Recipe, options: DataOptions) -> Recipe:
-    recipe = replace(recipe, tokenizer=options.tokenizer or recipe.tokenizer)
+    recipe = replace(recipe, tokenizer=options.tokenizer or recipe.tokenizer, vocabulary=options.vocabulary)
+    if options.min_words is not None:
+        recipe = replace(recipe, lengths=replace(recipe.lengths, above=options.min_words - 1))
     return replace(recipe, labels=options.labels) if options.labels else recipe
 
 

@@ -35,7 +35,8 @@ def settle(verdict: Verdict, texts: int, runs: int = 1) -> Verdict:
     rising = _direction(verdict)
     if verdict.value is None or rising is None:
         return verdict
-    value, verdict = verdict.value, replace(verdict, texts=texts, contains=Sources(texts, runs).sentence())
+    contains = verdict.contains or Sources(texts, runs).sentence()  # an experiment may have drawn seeds, too
+    value, verdict = verdict.value, replace(verdict, texts=texts, contains=contains)
     if verdict.low is None or verdict.high is None:
         told = f"{verdict.sentence} So few texts have no interval, so this decides nothing."
         return replace(verdict, grade="undecided", answer="Undecided", sentence=told, could_be=ALL)

@@ -24,7 +24,7 @@ from heedful.experiments.faithfulness_metrics import (
 )
 from heedful.experiments.faithfulness_orders import Beam, all_sets, falling, levels_of, prefixes
 from heedful.experiments.faithfulness_removals import Removals, output_of, words_of
-from heedful.experiments.faithfulness_scores import SOFT, Spoken, Supported, scores_of
+from heedful.experiments.faithfulness_scores import SOFT, Method, Spoken, Supported, scores_of
 from heedful.experiments.faithfulness_soft import between_0_and_1, soft_drops
 from heedful.explainers import EXPLAINERS
 from heedful.explainers.perturb import evaluating
@@ -37,7 +37,7 @@ from heedful.records import Batch
 if TYPE_CHECKING:
     from heedful.experiments.faithfulness import FaithfulnessConfig
 
-NAN = float("nan")
+NAN, ATTENTION = float("nan"), "attention"
 AREAS = ("deletion", "insertion")
 NUMBERS = (
     *METRICS,
@@ -72,7 +72,7 @@ def rows_of_batch(
     common: Chunk = {
         "example": np.asarray(examples, dtype=np.int64),
         "predicted": output.predicted.cpu().numpy(),
-        "max_attention": max_attention(model, batch, output, target, words),
+        "max_attention": max_attention(model, batch, output, target, words, spoken, config),
         "n_words": n_words,
         "target": target.cpu().numpy(),
         "output": output_of(model.link, output.logits, target).cpu().numpy(),
@@ -125,7 +125,7 @@ def lines(
     for row, word in enumerate(words):
         n = int(word.max(initial=-1) + 1)
         along = np.concatenate([*(each[None] for each in orders[row].values()), draws[row]])
-        sets = prefixes(along, levels[row].sizes).reshape(-1, n)
+        sets = np.concatenate(list(prefixes(along, levels[row].sizes)))  # (orders * levels, n)
         ends = np.array([[False] * n, [True] * n])
         every = all_sets(n) if n <= config.exact else np.zeros((0, n), dtype=np.bool_)
         wanted.append(
@@ -280,12 +280,15 @@ def soft_normalised(values: dict[str, Floats], row: int, nothing: float) -> dict
 
 
 def max_attention(
-    model: Network, batch: Batch, output: Output, target: Tensor, words: Sequence[Ints]
-) -> Floats:
+    model: Network, batch: Batch, output: Output, target: Tensor, words: Sequence[Ints],
+    spoken: dict[str, Spoken], config: FaithfulnessConfig,
+) -> Floats:  # fmt: skip
     """The largest weight of a word, nan where the model has none: (batch,)."""
-    from heedful.experiments.faithfulness_scores import Method
-
     if "attends" not in model.can:
         return np.full(len(batch), NAN)
-    found = scores_of(Method(EXPLAINERS["attention"], {}), model, batch, output, target, words).scores
+    if ATTENTION in spoken and ATTENTION not in config.options:
+        found = spoken[ATTENTION].scores
+    else:
+        method = Method(EXPLAINERS[ATTENTION], {})
+        found = scores_of(method, model, batch, output, target, words).scores
     return np.array([NAN if weights is None or not len(weights) else weights.max() for weights in found])
