@@ -89,7 +89,8 @@ def verdict(trial: Trial) -> Verdict:
     sentence = (
         f"The copy with {best} is right in {lines[best]['accuracy']['mean']:.1%} of the texts (before: "
         f"{lines[own]['accuracy']['mean']:.1%}; without these words: {control['mean']:.1%}) and leaves them "
-        f"{found.value:.2%} (95% CI {found.low:.2%} to {found.high:.2%}) of the attention that they had.{seen}"
+        f"{100 * found.value:.2g}% (95% CI {100 * found.low:.2g}% to {100 * found.high:.2g}%) of the attention that "
+        f"they had.{seen}"
         f"{border(found, *bars)}"
     )
     return Verdict(QUESTION, grade, *_worded(grade, sentence), *ends(found), bars=bars)
@@ -140,8 +141,8 @@ def figures(trial: Trial) -> list[Figure]:
             "deception",
             "Accuracy and attention under the penalty",
             "A copy for each penalty. If attention could not be moved off the words that are used, accuracy would fall "
-            "with the attention on them. The line is the accuracy of a control that was trained without these words; "
-            "thin lines are 95% intervals.",
+            "with the attention on them, towards that of the control, which was trained without these words. Thin "
+            "lines are 95% intervals.",
             f"{told}; without the words {trial.summary[CONTROL]['mean'] or 0:.1%} right.",
             accuracy_and_mass(lines, trial.summary[CONTROL]),
         )
