@@ -22,6 +22,7 @@ import tempfile
 import time
 import venv
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +121,7 @@ def against_captum(module: Any, made: Any, examples: Sequence[Example], counter:
         ("one edited text at a time", False),
         ("those of a method and text together", True),
     ):
-        found, slow, asked = timed(lambda batched=batched: plain_loop(module, made, some, batched), counter)
+        found, slow, asked = timed(partial(plain_loop, module, made, some, batched), counter)
         rivals[batched] = slow / taken
         print(
             f"against Captum and a plain loop, {name}, on {len(some)} of them: {slow:.1f} CPU s, {asked:,} texts; "

@@ -283,7 +283,7 @@ def test_an_experiment_of_another_package_is_audited_too(run: Run, monkeypatch: 
 
 def test_serve_shows_the_audit(run: Run) -> None:
     heedful.audit(run, budget="1h")
-    client = TestClient(create_app(Library([run.path])), base_url="http://127.0.0.1")
+    client = TestClient(create_app(Library(run.path.parent)), base_url="http://127.0.0.1")
     page = client.get(f"/runs/{run.name}")
     assert page.status_code == 200
     assert "better than random?" in page.text

@@ -15,7 +15,7 @@ from heedful.experiments.comparison import Table, difference
 from heedful.experiments.correlation_baselines import by_rule, constant, error, reproduced, same_order
 from heedful.experiments.correlation_cells import Cell, cells
 from heedful.experiments.correlation_published import headlines
-from heedful.measure.prediction import Variation, far, variation
+from heedful.measure.prediction import Pair, Variation, far, variation
 from heedful.measure.statistics import between_seeds
 from heedful.report.comparison import Finished, by_setting, comparisons, evidence
 
@@ -101,7 +101,7 @@ def test_reproduced_counts_only_cells_with_a_published_number() -> None:
 
 def test_a_difference_stands_beside_its_prediction_interval() -> None:
     three = between_seeds([0.50, 0.52, 0.51])
-    cells = [(three, [0.4, None]), (between_seeds([0.51]), [0.4, 0.5])]
+    cells: list[Pair] = [(three, [0.4, None]), (between_seeds([0.51]), [0.4, 0.5])]
     known = variation(cells)
     assert (known.ours_degrees, known.theirs_degrees) == (2, 1)
     assert (known.ours, known.theirs) == pytest.approx((0.01**2, 0.1**2 / 2))
@@ -136,7 +136,7 @@ def test_prediction_intervals_hold_a_new_run_as_often_as_they_say() -> None:
             (between_seeds(list(rng.normal(0, 0.05, 3))), list(rng.normal(0, 0.05, 2))) for _ in range(30)
         ]
         known = variation(cells)
-        beyond += [far(*cell, known) for cell in cells]
+        beyond += [bool(far(*cell, known)) for cell in cells]
     assert 0.93 <= 1 - np.mean(beyond) <= 0.97
 
 

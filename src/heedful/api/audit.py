@@ -15,11 +15,12 @@ from heedful.auditing.bars import PERFORMANCE, check_bar, parse_bars
 from heedful.auditing.budget import parse_budget
 from heedful.auditing.record import Audit, Question, Subject
 from heedful.auditing.series import series_of
-from heedful.auditing.standings import rank
+from heedful.auditing.standings import Standings, rank
 from heedful.engine.progress import Progress
 from heedful.errors import Mistake
 from heedful.experiments import find
 from heedful.experiments.verdict import Verdict
+from heedful.figures.names import method_name
 from heedful.records import SPLITS, Example
 from heedful.registry import EXPLAINERS
 
@@ -138,7 +139,7 @@ def audit_to_files(
         verdicts=_verdicts(answers),
         outcomes=tuple(check_bar(bar, standings.findings, summaries, reasons) for bar in wanted),
         left_out=reasons,
-        warnings=tuple(warn(subject, summaries[PERFORMANCE], answers)),
+        warnings=(*warn(subject, summaries[PERFORMANCE], answers), *warn_of_controls(standings)),
         budget=seconds,
         seconds=time.perf_counter() - began,
         summaries=summaries,
@@ -190,6 +191,16 @@ def warn(subject: Audited, scores: Mapping[str, Any], answers: Mapping[str, Answ
         )
         told.append(f"only {texts} texts were asked about, so intervals are wide: {more}.")
     return told
+
+
+def warn_of_controls(standings: Standings) -> list[str]:
+    """A control that is called better than random is chance, and shows that others may be."""
+    return [
+        f"{method_name(one.method)}, which knows nothing, was called better than random (q = {one.share.q:.2g}). This "
+        "is chance, one audit in forty has it: do not rest on answers that are no surer; more texts will tell."
+        for one in standings.order
+        if one.explained.kind == "control" and one.answer == "better"
+    ]
 
 
 def check_files(output: Path | None, junit: Path | None, model_card: Path | None) -> None:

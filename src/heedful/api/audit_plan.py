@@ -58,7 +58,7 @@ def make_plan(
             left_out[name] = f"it needs a model that {' and '.join(missing)}"
         elif experiment.method_measures or experiment.judge is not None:
             takes = "methods" in experiment.config.model_fields
-            options: dict[str, Any] = {"methods": asked} if takes else {}
+            options = {**experiment.within_budget, **({"methods": asked} if takes else {})}
             options |= PLANT.get(name, {}) if plant else {}
             if name not in by_name and subject.trains(name, options):
                 left_out[name] = f"it trains further models first: ask for it with --experiment {name}"

@@ -10,7 +10,7 @@ import numpy as np
 from heedful.experiments.comparison import SETTING, Comparison, Evidence, Table, mean_of
 from heedful.experiments.deception_summary import CONTROL, names_of, rows_of
 from heedful.experiments.description import Column, Reason, Trial, number_at, places_by, value_at
-from heedful.experiments.verdict import Grade, Verdict, Wording, border, ends, grade_at, percent
+from heedful.experiments.verdict import Grade, Verdict, Wording, border, ends, grade_at
 from heedful.figures.figure import Figure
 from heedful.figures.names import join_words, method_name
 from heedful.measure.columns import Floats, column
@@ -89,7 +89,8 @@ def verdict(trial: Trial) -> Verdict:
     sentence = (
         f"The copy with {best} is right in {lines[best]['accuracy']['mean']:.1%} of the texts (before: "
         f"{lines[own]['accuracy']['mean']:.1%}; without these words: {control['mean']:.1%}) and leaves them "
-        f"{percent(found)} of the attention that they had.{seen}{border(found, *bars)}"
+        f"{found.value:.2%} (95% CI {found.low:.2%} to {found.high:.2%}) of the attention that they had.{seen}"
+        f"{border(found, *bars)}"
     )
     return Verdict(QUESTION, grade, *_worded(grade, sentence), *ends(found), bars=bars)
 

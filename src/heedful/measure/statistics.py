@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 Range = tuple[float, float]
 
 SIGNIFICANT = 0.05  # p <= .05, uncorrected, as published (Jain & Wallace 2019, table 2)
-FEW = 50  # below so many values an interval of the mean is Johnson's t, from there on a bootstrap
+FEW = 1000  # below so many values an interval of the mean is Johnson's t, from there on a bootstrap
 _CELLS = 1 << 20  # resampled values held at once
 _REMEMBERED = 1 << 22  # at most so many, of each of the last few sizes: a table has many columns of one size
 
