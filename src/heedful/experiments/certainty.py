@@ -173,5 +173,6 @@ def over_seeds(verdicts: Sequence[Verdict]) -> Verdict | None:
     combined = replace(
         first, grade=grade, answer=WORDS[grade].capitalize(), sentence=sentence, value=found.value, low=found.low,
         high=found.high, rising=rising, claim="", p=None, q=None, could_be=(), needed=None,
+        contains="",
     )  # fmt: skip
     return settle(combined, min(v.texts or 0 for v in verdicts), len(known))
