@@ -82,9 +82,9 @@ def warning(summary: Mapping[str, Any]) -> str:
     if p is None or p > SIGNIFICANT:
         return ""
     return (
-        f"This task does not need attention: a model with uniform attention loses {overall['loss']['mean']:+.3f} of "
-        f"accuracy, and {MARGIN} or more is rejected ({p_value(p)}). What attention does here says little about "
-        "attention as explanation, in either direction (Wiegreffe & Pinter 2019)."
+        "This task does not need attention: with uniform attention accuracy changes by "
+        f"{-overall['loss']['mean']:+.3f}, and a loss of {MARGIN} or more is rejected ({p_value(p)}). What attention "
+        "does here says little about attention as explanation, in either direction (Wiegreffe & Pinter 2019)."
     )
 
 
