@@ -5,7 +5,8 @@
 The label of a `planted` text is decided by words that are known. *Right*: a model with additive attention, whose most
 attended word is a deciding one in at least 95% of the texts (others are left out, and counted). *Irrelevant*: a model
 that was trained with uniform attention, and is then given weights at random: nothing in it was learned from them.
-Those whose accuracy is then below 90% are left out, and counted: they no longer predict. For each verdict the number that it grades is printed for both, beside its bars. A bar that can be
+Those whose accuracy is then below 90% are left out, and counted: they no longer predict.
+For each verdict the number that it grades is printed for both, beside its bars. A bar that can be
 justified lies between the two. "irrelevant" answers only what the weights do; erasure and flips also depend on how
 much of the decision a single word carries.
 """
