@@ -44,6 +44,31 @@ def words_of(forms: Sequence[str]) -> Words:
     return Words(" ".join(forms), tuple(forms), offsets)
 
 
+def table_of_deception(n: int = 60, seed: int = 0, left: float = 0.02) -> pa.Table:
+    """Copies whose attention leaves this share of its mass on hidden words, and leave-one-out that still sees them."""
+    rng = np.random.default_rng(seed)
+    sizes, own = rng.integers(6, 20, n), rng.uniform(0.6, 0.9, n)
+    base = {
+        "example": np.arange(n),
+        "predicted": rng.integers(0, 2, n),
+        "max_attention": rng.random(n),
+        "n_words": sizes,
+        "deceived_mass": own * left,
+        "control_correct": (rng.random(n) < 0.5) * 1.0,
+        "chance": 1 / sizes,
+    }
+    tables = []
+    for model, mass in {"lambda 0": own, "lambda 0.1": own * left * 3, "lambda 1": own * left}.items():
+        for method in ("attention", "omission"):
+            seen = mass if method == "attention" else rng.uniform(0.6, 0.9, n)
+            here = {name: [value] * n for name, value in (("model", model), ("method", method))}
+            found = {"question": [f"{model}: {method}"] * n, "share": seen, "auc": np.clip(seen * 1.1, 0, 1)}
+            ranks = {"hit": (seen > 0.5) * 1.0, "precision": (seen > 0.5) * 1.0}
+            masses = {"attention_mass": mass, "max_attention_mass": mass, "correct": np.ones(n)}
+            tables.append(pa.table(base | found | here | ranks | masses))
+    return pa.concat_tables(tables)
+
+
 def table_of_heads(n: int = 60, seed: int = 0) -> pa.Table:
     """Of `n` texts, two layers of three heads: those of layer 0 hardly matter."""
     rng = np.random.default_rng(seed)

@@ -115,7 +115,10 @@ def test_the_four_answers() -> None:
     at = Thresholds()
     gain = Gain(50, 0.2, 0.1, 0.3, 0.3, 0.001, worth=0.1, q=0.01)
     assert gain.answer(at) == "better"
-    assert replace(gain, mean=-0.2).answer(at) == "worse"
+    assert replace(gain, mean=-0.2, low=-0.3, high=-0.1).answer(at) == "worse"
+    assert (
+        replace(gain, mean=-0.2, low=-0.3, high=0.2).answer(at) == "cannot tell"
+    )  # skewed: the interval holds zero
     unsure = replace(gain, q=0.2)
     assert replace(unsure, mean=0.01, low=-0.05, high=0.07).answer(at) == "no better"
     assert replace(unsure, mean=0.05, low=-0.05, high=0.15).answer(at) == "cannot tell"
@@ -335,7 +338,7 @@ def test_as_many_texts_as_fit() -> None:
     assert texts_that_fit(Asked(10, 0.0), 1.0, 150) == 150
     assert next_texts(Asked(8, 8.0), 300.0, 400) == 32  # a second look, which is cheap
     assert next_texts(Asked(32, 32.0), 300.0, 400) == 300
-    assert next_texts(Asked(8, 80.0), 300.0, 400) == 30
+    assert next_texts(Asked(2, 20.0), 300.0, 400) == 30
     assert next_texts(Asked(300, 300.0), 310.0, 400) is None  # hardly more: not worth it
     assert next_texts(Asked(400, 1.0), 310.0, 400) is None
 

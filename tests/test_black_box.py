@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -14,8 +16,9 @@ from heedful.explainers import EXPLAINERS
 from heedful.explainers.occlusion import mask, omission
 from heedful.explainers.run import explain
 from heedful.models.black_box import BlackBox, StringEncoder, wrap_predict
+from heedful.models.black_box import _number as number_of
 from heedful.models.model import Model
-from heedful.records import Batch
+from heedful.records import Batch, Example, Words
 
 LABELS = ["neg", "pos"]
 
@@ -177,3 +180,28 @@ def test_texts_are_numbered_once() -> None:
     first, again = encoder.encode([one, other]), encoder.encode([one])
     assert again.flat.tolist() == first.flat[:2].tolist()
     assert len(set(first.flat.tolist())) == 3
+
+
+def test_texts_live_no_longer_than_their_batches() -> None:
+    """A model that is asked about new texts all day does not keep them."""
+    model = wrap_predict(Recorder(), labels=LABELS)
+    words = model.examples(["a text of its own"])[0].passage
+    alive = weakref.ref(words.offsets)
+    batch = model.encode([Example("one", words)]).batch([0])
+    del words
+    gc.collect()
+    assert alive() is not None
+    assert model.network(batch).logits.shape == (1, 2)
+    del batch
+    gc.collect()
+    assert alive() is None
+
+
+def test_two_texts_with_one_number() -> None:
+    encoder = StringEncoder()
+    one, other = encoder.split("a b"), encoder.split("c d")
+    known: dict[int, Words] = {}
+    begin = number_of(one, known)
+    taken = {number_of(other, {}): one}  # as if their digests were the same
+    assert number_of(other, taken) not in (begin, number_of(other, {}))
+    assert number_of(one, known) == begin

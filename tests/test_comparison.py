@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
 
 from heedful.engine.study import PublishedBy, Study
 from heedful.experiments import Published
 from heedful.experiments.comparison import Table, difference
-from heedful.experiments.correlation_published import Cell, cells, reproduced, same_order
+from heedful.experiments.correlation_baselines import by_rule, constant, error, reproduced, same_order
+from heedful.experiments.correlation_cells import Cell, cells
+from heedful.experiments.correlation_published import headlines
+from heedful.measure.prediction import Pair, Variation, far, variation
 from heedful.measure.statistics import between_seeds
 from heedful.report.comparison import Finished, by_setting, comparisons, evidence
 
@@ -79,13 +87,11 @@ RUNS = [finished(1, (0.44, 0.3)), finished(0, (0.40, 0.3))]
 
 def test_runs_of_one_setting_are_one_line_with_the_spread_between_seeds() -> None:
     scores, correlations = tables(RUNS, STUDY)[:2]
-    assert scores.rows == (
-        ("sst", "bilstm", "additive", "f1", "0.81 (0.01)", "0.810", "-", "-0.01 (-0.7 spreads)"),
-    )
+    assert scores.rows == (("sst", "bilstm", "additive", "f1", "0.81 (0.01)", "0.810", "-", "-0.01 (±0.11)"),)
     first = correlations.rows[0]
     assert first[3:7] == ("τ_g", "0", "0.42 (0.03) ± 0.20", "0.59")
-    assert first[7:] == ("0.40 ± 0.20, 0.50", "0.60 ± 0.20, 0.50", "+0.02 (+0.7 spreads)", "")
-    assert correlations.rows[1][-1] == "far"  # 0.30 against 0.10
+    assert first[7:] == ("0.40 ± 0.20, 0.50", "0.60 ± 0.20, 0.50", first[9], "")
+    assert first[9].startswith("-0.08 (±")  # from the mean of the two published sets
     assert [row[4] for row in correlations.rows[:3]] == ["0", "1", "overall"]
 
 
@@ -93,10 +99,64 @@ def test_reproduced_counts_only_cells_with_a_published_number() -> None:
     assert reproduced(found(RUNS, STUDY)) == (1, 2)
 
 
-def test_a_difference_is_flagged_beyond_two_spreads_and_never_with_one_seed() -> None:
-    assert difference(between_seeds([0.50, 0.52, 0.51]), [0.4, None]) == "+0.11 (+11.0 spreads !)"
-    assert difference(between_seeds([0.51]), [0.4, 0.52]) == "-0.01"
-    assert difference(between_seeds([0.51]), [None, None]) == "-"
+def test_a_difference_stands_beside_its_prediction_interval() -> None:
+    three = between_seeds([0.50, 0.52, 0.51])
+    cells: list[Pair] = [(three, [0.4, None]), (between_seeds([0.51]), [0.4, 0.5])]
+    known = variation(cells)
+    assert (known.ours_degrees, known.theirs_degrees) == (2, 1)
+    assert (known.ours, known.theirs) == pytest.approx((0.01**2, 0.1**2 / 2))
+    a, b = 0.01**2 / 3, 0.1**2 / 2
+    degrees = (a + b) ** 2 / (a**2 / 2 + b**2 / 1)
+    limit = stats.t.ppf(0.975, degrees) * math.sqrt(a + b)
+    assert known.limit(3, 1) == pytest.approx(limit)
+    assert difference(*cells[0], known) == f"+0.11 (±{limit:.2f})"
+    assert difference(*cells[1]) == "+0.06"
+    assert difference(three, [None, None]) == "-"
+
+
+def test_far_is_beyond_what_seeds_and_published_sets_allow() -> None:
+    many = Variation(0.01**2, 100, 0.02**2, 100)
+    limit = many.limit(3, 2)
+    assert limit == pytest.approx(1.97 * math.sqrt(0.01**2 / 3 + 0.02**2 / 2), rel=0.01)
+    assert far(between_seeds([0.5, 0.5, 0.5]), [0.5 - limit - 0.001, 0.5 - limit - 0.001], many)
+    assert not far(between_seeds([0.5, 0.5, 0.5]), [0.5 - limit + 0.001, 0.5 - limit + 0.001], many)
+    # One of the two stands for the other; without both nothing is told.
+    assert Variation(0.01**2, 5, math.nan, 0).limit(1, 1) == pytest.approx(
+        stats.t.ppf(0.975, 5) * 0.01 * math.sqrt(2)
+    )
+    nothing = variation([(between_seeds([0.5]), [0.4, None])])
+    assert far(between_seeds([0.5]), [0.9], nothing) is None
+
+
+def test_prediction_intervals_hold_a_new_run_as_often_as_they_say() -> None:
+    """Our means of three seeds against two published runs of the same distribution, pooled over 30 cells."""
+    rng, beyond = np.random.default_rng(0), []
+    for _ in range(60):
+        cells = [
+            (between_seeds(list(rng.normal(0, 0.05, 3))), list(rng.normal(0, 0.05, 2))) for _ in range(30)
+        ]
+        known = variation(cells)
+        beyond += [bool(far(*cell, known)) for cell in cells]
+    assert 0.93 <= 1 - np.mean(beyond) <= 0.97
+
+
+def test_shares_stand_beside_what_rules_without_models_get() -> None:
+    average = ("sst", "average", "additive")
+    more = (*published_tau("paper", "0", 0.5, "average"), *published_tau("paper", "1", 0.5, "average"))
+    study = STUDY.model_copy(update={"numbers": (*STUDY.numbers, *more)})
+    cells = found([*RUNS, finished(0, (0.6, 0.05), average)], study)
+    assert same_order(cells, by_rule) == (2, 2)
+    guess = constant(cells)
+    first = next(cell for cell in cells if cell.setting == SETTING and cell.label == "0")
+    assert guess(first) == pytest.approx((0.5 + 0.1) / 2)  # classes 0 (the mean of two sources) and 1
+    assert reproduced(cells, guess) == (3, 4)  # 0.3 is within 0.12 of 0.40, not of 0.10; 0.5 is exact twice
+    assert error(cells, 0, guess) == pytest.approx((0.1 + 0.2 + 0 + 0) / 4)
+    assert error(cells, 1) == pytest.approx(0.18)
+    said = " ".join(headlines(cells, ("paper", "files")))
+    assert "gets 3." in said
+    assert "the constants 0.075" in said
+    assert "of the published sets to each other 0.200" in said
+    assert "“average > CNN > BiLSTM”, without any model, gets 2." in said
 
 
 def test_settings_follow_the_order_of_the_study() -> None:

@@ -35,6 +35,7 @@ from material import (
     evidence_tables_of,
     findings_of,
     illustrated,
+    table_of_deception,
     table_of_heads,
     table_of_masked_twin,
     table_of_retrain,
@@ -51,7 +52,7 @@ def tables() -> dict[str, pa.Table]:
     return (
         tables_of(80)
         | erased_tables_of(80)
-        | {"heads": table_of_heads(80)}
+        | {"heads": table_of_heads(80), "deception": table_of_deception(80)}
         | evidence_tables_of(80)
         | compared_tables_of(80)
         | {"faithfulness": table_of_faithfulness(24)}

@@ -87,7 +87,7 @@ def test_pairs_are_put_together_as_the_tokenizer_does(name: str) -> None:
 def test_reserved_ids() -> None:
     assert PieceEncoder(zoo.tokenizer("wordpiece")).reserved.mask == 4
     without = PieceEncoder(zoo.tokenizer("bytes")).reserved  # as GPT-2: neither mask nor unknown nor padding
-    assert (without.pad, without.unknown, without.mask, without.replacement) == (0, None, None, None)
+    assert (without.pad, without.unknown, without.mask, without.replacement) == (None, None, None, None)
     added = zoo.wordpiece()
     added.add_special_tokens({"mask_token": "[HIDE]"})  # the model was not resized, and never is
     assert PieceEncoder(added, n_words=len(added) - 1).reserved.mask is None

@@ -57,14 +57,13 @@ def test_gradients_along_a_path(task: zoo.TaskName, hold_attention: bool) -> Non
     assert gradients_of(model) is BiLSTMPathGradient
     zero = torch.zeros((), dtype=torch.float64)
     target, a = torch.tensor([0, 1, 0, 1]), torch.tensor([0.2, 0.7, 1.0], dtype=torch.float64)
-    weights = torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64)
     for starts in ((zero, zero if batch.query else None), (zero, None)):
         fast, slow = (
             way(model, batch, target, "probability", starts, hold_attention)
             for way in (BiLSTMPathGradient, PathGradient)
         )
         torch.testing.assert_close(fast.change(zero), slow.change(zero), atol=1e-12, rtol=0)
-        pairs = zip(fast.integrate(a, weights, 2), slow.integrate(a, weights, 3), strict=True)
+        pairs = zip(fast.by_step(a, 2), slow.by_step(a, 3), strict=True)
         for ours, theirs in pairs:
             assert (ours is None) == (theirs is None)
             if ours is not None:

@@ -107,10 +107,7 @@ def test_spread_between_seeds() -> None:
     spread = between_seeds([0.3, 0.4, 0.5])
     assert spread.seeds == 3
     assert [spread.mean, spread.std] == pytest.approx([0.4, 0.1])
-    assert spread.distance(0.65) == pytest.approx(-2.5)
     assert math.isnan(between_seeds([0.3]).std)
-    assert math.isnan(between_seeds([0.3]).distance(0.3))
-    assert math.isnan(between_seeds([0.3, 0.3]).distance(0.4))
     assert math.isnan(between_seeds([0.3, NAN]).mean)
     with pytest.raises(ValueError, match="at least one seed"):
         between_seeds([])

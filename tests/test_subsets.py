@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from heedful.config import DataOptions
 from heedful.data import corpora
 from heedful.data.splits import draw_subset
+from heedful.data.tokenise import tokenizer
 from heedful.records import Corpus
 
 
@@ -85,3 +86,26 @@ def test_a_part_is_read_as_the_whole_is(tmp_path: Path, limit: int | None) -> No
 def test_settings_that_are_not_given_leave_every_key_as_it_was() -> None:
     written = DataOptions().model_dump(mode="json")
     assert not {"train_rows", "dev_rows", "test_rows", "subset_seed"} & set(written)
+
+
+def test_short_texts_are_left_out_after_the_vocabulary_was_made_of_all(tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    with file.open("w", newline="") as opened:
+        rows = csv.writer(opened)
+        rows.writerow(("text", "label"))
+        rows.writerows((f"one two three four number{'a' * i}", "yes" if i % 2 else "no") for i in range(30))
+        rows.writerows([("rare", "yes"), ("seldom", "no")])
+    only = {"tokenizer": "whitespace", "min_words": 3}
+    kept = corpora.load(file, options=DataOptions(**only))  # type: ignore[arg-type]
+    all_ = corpora.load(file, options=DataOptions(**only, vocabulary="all"))  # type: ignore[arg-type]
+    assert kept.splits == all_.splits
+    assert sum(len(kept[split]) for split in ("train", "dev", "test")) == 30
+    assert kept.only_words == ()
+    assert [words.forms for words in all_.only_words] == [("rare",), ("seldom",)]
+
+
+def test_digits_need_not_be_hidden() -> None:
+    hidden, shown = (tokenizer(name)("Windows95 isn't 7.5") for name in ("words", "words_and_digits"))
+    assert hidden.forms == ("qqq", "is", "n", "t", "qqq", "qqq")
+    assert shown.forms == ("windows95", "is", "n", "t", "7", "5")
+    assert (hidden.offsets == shown.offsets).all()

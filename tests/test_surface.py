@@ -49,8 +49,10 @@ def test_starting_needs_nothing_heavy(code: str) -> None:
 
 
 def test_the_public_names() -> None:
-    names = "Explanation Mistake adversary explain list_corpora list_experiments list_explainers load run train wrap"
-    assert " ".join(sorted(heedful.__all__)) == names
+    names = (
+        "Explanation Mistake adversary audit explain list_corpora list_experiments list_explainers load run"
+    )
+    assert " ".join(sorted(heedful.__all__)) == f"{names} train wrap"
     for name in heedful.__all__:
         assert getattr(heedful, name).__doc__
     with pytest.raises(AttributeError, match="nonsense"):
@@ -69,7 +71,19 @@ def test_the_stable_names_of_methods_and_experiments() -> None:
     )
 
 
-COMMANDS = ["demo", "data", "train", "explain", "adversary", "run", "study", "report", "serve", "doctor"]
+COMMANDS = [
+    "demo",
+    "data",
+    "train",
+    "explain",
+    "adversary",
+    "run",
+    "study",
+    "audit",
+    "report",
+    "serve",
+    "doctor",
+]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

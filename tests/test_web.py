@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from markupsafe import escape
 from starlette.testclient import TestClient
 
 import webruns
@@ -222,6 +223,33 @@ def test_the_words_are_those_of_the_report(client: TestClient, folder: Path) -> 
     assert client.get(f"/runs/{BARE}/words").status_code == 422
 
 
+def test_lists_say_what_was_right_and_what_was_attended_to(client: TestClient, folder: Path) -> None:
+    stored = {row["example"]: row for row in Run(folder / A).results.rows("adversarial").to_pylist()}
+    found = data(client, f"/runs/{A}/permutation")["rows"]
+    for row in found:
+        truth = ("negative", "positive")[row["example"] % 2]
+        assert row["truth"] == truth
+        assert row["right"] == (row["predicted"] == truth)
+    page = client.get(f"/runs/{A}/permutation").text
+    assert page.count("✓ right") == sum(row["right"] for row in found)
+    assert page.count("✗ wrong") == sum(not row["right"] for row in found)
+    strongest = [max(stored[row["example"]]["attention"]) for row in found]
+    assert page.count('class="hf-u8"') >= len([weight for weight in strongest if weight > 0])
+    assert f'<span class="quiet">text {found[3]["example"]}</span>' in page
+
+
+def test_the_overview_has_every_verdict_and_compare_the_words(client: TestClient) -> None:
+    (mine,) = (run for run in data(client, "/")["runs"] if run["run"] == A)
+    told = data(client, f"/runs/{A}")["judged"]["verdicts"]
+    assert {name: v["answer"] for name, v in mine["verdicts"].items()} == {
+        n: v["answer"] for n, v in told.items()
+    }
+    page = client.get(f"/compare?a={A}&b={B}").text
+    assert page.count("data-part=") == 2
+    for verdict in told.values():
+        assert str(escape(verdict["sentence"])) in page
+
+
 def test_an_experiment_page_begins_with_its_verdict(client: TestClient) -> None:
     found = data(client, f"/runs/{A}/permutation")["verdict"]
     assert found == data(client, f"/runs/{A}")["judged"]["verdicts"]["permutation"]
@@ -235,6 +263,38 @@ def test_instance_shows_rows_and_text(client: TestClient, folder: Path) -> None:
     assert found["results"]["adversarial"][0]["adversarial"] == stored["adversarial"]
     assert {row["pair"] for row in found["results"]["correlation"]} >= {"attention/omission"}
     assert client.get(f"/runs/{A}/examples/999").status_code == 404
+
+
+def test_a_drag_reads_no_file_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = TestClient(create_app(Library(folder)), base_url="http://localhost")
+    body: dict[str, Any] = {"example": 2, "split": "test", "weights": [1, 0, 0, 0, 0, 0, 0]}
+    first = client.post(f"/runs/{A}/decode", json=body)
+    assert first.status_code == 200, first.text
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("a file is read again")
+
+    for place in (
+        "heedful.web.texts.read_texts",
+        "pyarrow.parquet.read_table",
+        "pyarrow.parquet.ParquetFile",
+    ):
+        monkeypatch.setattr(place, refuse)
+    monkeypatch.setattr(Results, "query", refuse)
+    again = client.post(f"/runs/{A}/decode", json=body | {"weights": [0, 1, 0, 0, 0, 0, 0]})
+    assert again.status_code == 200, again.text
+    assert again.json()["probabilities"] != first.json()["probabilities"]
+
+
+def test_shares_below_are_counted_by_hand(client: TestClient, folder: Path) -> None:
+    rows = Run(folder / A).results.rows("correlation").to_pylist()
+    table = next(e for e in Library(folder).entries().values() if e.name == A).tables["correlation"]
+    mine = [row for row in rows if row["example"] == 4]
+    for row, share in zip(mine, Results().below(table, "tau", mine, "pair"), strict=True):
+        all_of_pair = [r["tau"] for r in rows if r["pair"] == row["pair"] and r["tau"] is not None]
+        defined = [tau for tau in all_of_pair if not np.isnan(tau)]
+        expected = None if row["tau"] is None else np.mean([tau < row["tau"] for tau in defined])
+        assert share == (None if expected is None else pytest.approx(expected))
 
 
 def test_live_explanations_are_those_of_the_api(client: TestClient, folder: Path) -> None:

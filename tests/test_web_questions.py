@@ -158,7 +158,7 @@ def test_methods_that_the_deadline_ends_are_left_out_and_named(
 
 def test_loading_a_model_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr(question.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("heedful.web.question.time.monotonic", lambda: now[0])
 
     def answer() -> str:
         with not_counted():

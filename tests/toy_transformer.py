@@ -62,8 +62,9 @@ class ToyTransformer(nn.Module):
         h = self._run(batch, x, edit)[0][-1]
         return Output(self.readout(torch.tanh(self.pool(h[:, 0]))), self.link)
 
-    def attentions(self, batch: Batch) -> Tensor:
-        return torch.stack(self._run(batch, None, None)[1], dim=1)
+    def attentions(self, batch: Batch, layer: int | None = None) -> Tensor:
+        every = self._run(batch, None, None)[1]
+        return torch.stack(every if layer is None else [every[layer]], dim=1)
 
     def states(self, batch: Batch, *, edit: Edit | None = None) -> Tensor:
         return torch.stack(self._run(batch, None, edit)[0], dim=1)

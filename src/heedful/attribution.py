@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from heedful.colours import fragment
 from heedful.errors import Mistake, one_of
 from heedful.heatmap import checked, html, number, rich_text, strongest, top_words, visible
-from heedful.records import MethodKind, Words
+from heedful.records import AnswerKind, MethodKind, Words
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -127,6 +127,7 @@ class Explained:
     query: Words | None = None
     truth: str | None = None  # the true label, where known
     word_index: Mapping[Part, Sequence[int]] = field(default_factory=dict)  # word of each sub-token, if split
+    answers: AnswerKind = "one label"  # what `probabilities` are
 
     def __post_init__(self) -> None:
         index = {part: tuple(map(int, i)) for part, i in self.word_index.items()}
@@ -134,8 +135,13 @@ class Explained:
         for part, words in self.parts.items():
             check_words(f"the {part} of example {self.id!r}", words, index.get(part))
         p = np.array(self.probabilities, dtype=np.float64)
-        if p.shape != (len(self.labels),) or not (p >= 0).all() or not abs(p.sum() - 1) < 1e-3:
-            raise Mistake(f"example {self.id!r} needs {len(self.labels)} probabilities of sum 1, not {p}.")
+        if p.shape != (len(self.labels),) or not is_answer(p, self.answers):
+            what = {
+                "one label": "probabilities of sum 1",
+                "several labels": "probabilities",
+                "numbers": "finite numbers",
+            }
+            raise Mistake(f"example {self.id!r} needs {len(self.labels)} {what[self.answers]}, not {p}.")
         p.flags.writeable = False
         object.__setattr__(self, "probabilities", p)
         keys = [(a.method, a.target) for a in self.attributions]
@@ -253,6 +259,15 @@ class Explained:
             about = visible("\n".join(filter(None, (a.kind, target, a.removal))))
             grid.add_row(Text.assemble((visible(a.method), "bold"), ("\n" + about, "dim")), cell)
         return Group(heading, *map(Text, self._unexplained()), Text(), grid)
+
+
+def is_answer(p: NDArray[np.float64], answers: AnswerKind) -> bool:
+    """Whether a model can say this of its labels (labels,)."""
+    if answers == "numbers":
+        return bool(np.isfinite(p).all())
+    return bool((p >= 0).all()) and bool(
+        (p <= 1 + 1e-3).all() if answers != "one label" else abs(p.sum() - 1) < 1e-3
+    )
 
 
 def as_json(options: Mapping[str, Any]) -> str:

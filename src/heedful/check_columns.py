@@ -63,10 +63,17 @@ def _wrong_texts(c: Columns) -> Ints:
 
 
 def _wrong_probabilities(c: Columns) -> Ints:
-    """None below 0, and of sum 1."""
+    """None below 0, and of sum 1; of labels that can be true together none above 1; numbers are finite."""
     example = np.repeat(np.arange(len(c)), c.n_labels)
-    total = np.bincount(example, c.probabilities, len(c))
-    return np.concatenate([example[~(c.probabilities >= 0)], np.flatnonzero(~(np.abs(total - 1) < 1e-3))])
+    kinds = np.array([c.answers_of(i) for i in range(len(c.label_sets))], dtype=np.object_)[c.examples.labels]
+    p, kind = c.probabilities, kinds[example]  # (probabilities,) each
+    impossible = ~np.where(
+        kind == "numbers", np.isfinite(p), (p >= 0) & ((kind == "one label") | (p <= 1 + 1e-3))
+    )
+    total = np.bincount(example, p, len(c))
+    return np.concatenate(
+        [example[impossible], np.flatnonzero((kinds == "one label") & ~(np.abs(total - 1) < 1e-3))]
+    )
 
 
 def _wrong_scores(c: Columns) -> Ints:

@@ -15,15 +15,15 @@ of every column: it shares their memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.records import MethodKind
+from heedful.records import AnswerKind, MethodKind
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -124,6 +124,7 @@ class Columns:
     attributions: Attributions
     scores: Floats
     probabilities: Floats
+    answers: tuple[AnswerKind, ...] = ()  # of each set of labels; none: all of them "one label"
 
     def __post_init__(self) -> None:
         self.scores.flags.writeable = False
@@ -185,6 +186,28 @@ class Columns:
     def position_of_score(self) -> Ints:
         return ranges(begins(self.texts.n_words)[self.blocks.text], self.blocks.n_words)
 
+    @classmethod
+    def joined(cls, parts: Sequence[Columns]) -> Columns:
+        """One after the other; they are of the same labels and methods."""
+        if any((part.label_sets, part.methods) != (parts[0].label_sets, parts[0].methods) for part in parts):
+            raise ValueError("these columns are of different labels or methods")
+
+        def all_rows(kind: str) -> Any:
+            rows = [getattr(part, kind) for part in parts]
+            columns = {name: np.concatenate([getattr(one, name) for one in rows]) for name in vars(rows[0])}
+            return type(rows[0])(**columns)
+
+        examples, texts, positions, attributions = map(
+            all_rows, ("examples", "texts", "positions", "attributions")
+        )
+        scores, probabilities = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("scores", "probabilities")
+        )
+        return cls(
+            parts[0].label_sets, parts[0].methods, examples, texts, positions, attributions,
+            scores, probabilities, parts[0].answers,
+        )  # fmt: skip
+
     def between(self, start: int, stop: int) -> Columns:
         """The examples from `start` to before `stop`; nothing is copied."""
         texts, positions, attributions, scores, probabilities = (
@@ -215,7 +238,11 @@ class Columns:
             self.attributions[attributions],
             self.scores[scores],
             self.probabilities[probabilities],
+            self.answers,
         )
+
+    def answers_of(self, label_set: int) -> AnswerKind:
+        return self.answers[label_set] if self.answers else "one label"
 
     def keep(self, wanted: Flags) -> Columns:
         """Only the wanted attributions, and the examples that have any; `wanted` is (attributions,)."""

@@ -64,11 +64,17 @@ class DataOptions(Config):
     dev_fraction: float = Field(default=0.15, ge=0, lt=1)  # of one's own training rows, without a dev split
     test_fraction: float = Field(default=0.2, ge=0, lt=1)  # of one's own rows, without a test split
     skip_bad: bool = False  # leave broken rows out and list them, instead of stopping at the first
+    # As the code of Jain & Wallace has it on some corpora: a text of fewer words is left out, and so are texts that are
+    # too long, but only after the vocabulary was made of all.
+    min_words: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)
+    vocabulary: Literal["kept", "all"] = Field(default="kept", exclude_if=lambda value: value == "kept")
     # So many rows of a split, drawn by label with `subset_seed`, before dev and test are drawn from training rows.
     train_rows: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)
     dev_rows: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)
     test_rows: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)
     subset_seed: int = Field(default=0, ge=0, exclude_if=lambda value: value == 0)
+    # Words that are evidence wherever they stand, in place of what the corpus marks.
+    evidence_words: tuple[str, ...] | None = Field(default=None, exclude_if=lambda value: value is None)
     edit: EditConfig | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
@@ -128,9 +134,9 @@ class TrainingConfig(Config):
     weight_decay: float = Field(default=1e-5, ge=0)  # on everything but the attention, which has none
     patience: int | None = Field(default=None, ge=1)  # epochs without a better dev score; None: all epochs
     class_weights: bool = True  # positives weighted by N / N+ - 1 (two labels), N / (labels N_c) (more)
-    # Which epoch is kept: the best on dev by this score (None: roc_auc for two labels, else accuracy), or the one with
-    # the least training loss, for an objective that is not about labels.
-    metric: Literal["roc_auc", "accuracy", "loss"] | None = None
+    # Which epoch is kept: the best on dev by this score (None: the objective's own, or roc_auc for two labels, else
+    # accuracy), the one with the least training loss, for an objective that is not about labels, or the least dev loss.
+    metric: Literal["roc_auc", "accuracy", "loss", "dev_loss"] | None = None
     missing_vectors: Literal["normal", "zeros"] = "normal"
     train_embeddings: bool = True
     # What is made small, by name, and that objective's own settings: written only where they are not the defaults.

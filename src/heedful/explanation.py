@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import index
 from pathlib import Path
@@ -64,6 +64,11 @@ class Explanation:
         object.__setattr__(made, "columns", columns)
         object.__setattr__(made, "run", run)
         return made
+
+    @classmethod
+    def joined(cls, parts: Sequence[Explanation]) -> Explanation:
+        """Explanations of one model by the same methods, one after the other."""
+        return cls.of_columns(Columns.joined([part.columns for part in parts]), parts[0].run)
 
     @property
     def examples(self) -> tuple[Explained, ...]:

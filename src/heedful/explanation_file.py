@@ -54,7 +54,9 @@ def tables(columns: Columns, run: str) -> Iterator[pa.Table]:
 
 
 def write_parquet(columns: Columns, run: str, path: Path) -> None:
-    facts = json.dumps({"format": FORMAT, "run": run, "labels": columns.label_sets})
+    facts = json.dumps(
+        {"format": FORMAT, "run": run, "labels": columns.label_sets, "answers": columns.answers}
+    )
     schema = tidy_table(columns.between(0, 0), run).schema.append(pa.field("record", pa.large_binary()))
     texts = [field.name for field in schema if pa.types.is_dictionary(field.type)]
     with pq.ParquetWriter(
@@ -123,7 +125,8 @@ def _columns(table: pa.Table, facts: dict[str, Any]) -> Columns:
     if not records:
         return columns_of([])
     label_sets = tuple(map(tuple, facts["labels"]))
-    return check_columns(columns_of_records(_of_streams(records), scores, label_sets))
+    answers = tuple(facts.get("answers", ()))  # files of before have none
+    return check_columns(columns_of_records(_of_streams(records), scores, label_sets, answers))
 
 
 def _explained_with_scores(records: list[str], scores: Floats) -> Iterator[Explained]:
@@ -184,6 +187,7 @@ def explained_of(record: dict[str, Any]) -> Explained:
         query=None if record["query"] is None else words(record["query"]),
         truth=record["truth"],
         word_index=record["word_index"],
+        answers=record.get("answers", "one label"),
     )
 
 

@@ -22,6 +22,7 @@ from heedful.columns import (
     Texts,
     begins,
 )
+from heedful.records import AnswerKind
 
 TEXT = {"text": pa.large_string(), "split": pa.bool_()}
 POSITION = {"form": pa.large_string(), "start": pa.int32(), "end": pa.int32(), "word": pa.int32()}
@@ -128,7 +129,10 @@ def _lists(values: pa.Array, counts: Ints) -> pa.ListArray:
 
 
 def columns_of_records(
-    records: pa.RecordBatch, scores: Floats, label_sets: tuple[tuple[str, ...], ...]
+    records: pa.RecordBatch,
+    scores: Floats,
+    label_sets: tuple[tuple[str, ...], ...],
+    answers: tuple[AnswerKind, ...] = (),
 ) -> Columns:
     """What `records_of` and the tidy table's scores were made of."""
     lists = {name: records[name] for name in ("texts", "attributions")}
@@ -153,6 +157,7 @@ def columns_of_records(
         ),
         scores,
         _numpy(records.column("probabilities").flatten()),
+        answers,
     )
     n_texts, begin = columns.examples.n_texts, columns.begins
     told = len(scores), len(columns.probabilities)

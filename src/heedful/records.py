@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 
 TaskType = Literal["classification", "qa", "nli"]
 Split = Literal["train", "dev", "test"]
-TokenizerName = Literal["spacy", "whitespace", "words"]
+TokenizerName = Literal["spacy", "whitespace", "words", "words_and_digits"]
 MethodKind = Literal[
     "attention", "sensitivity", "saliency", "control"
 ]  # Bastings & Filippova 2020, section 3.1
 Part = Literal["passage", "query"]  # of an example
+# What a model says of its labels: one of them, with probabilities of sum 1; each by itself, true or not; a number each.
+AnswerKind = Literal["one label", "several labels", "numbers"]
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 
 
@@ -86,6 +88,8 @@ class Corpus:
     skipped: tuple[str, ...] = field(default=())  # a sentence for each row left out on request (--skip-bad)
     source: str = ""  # where it came from, in words: folder or file or simulator, what was drawn or left out
     warnings: tuple[str, ...] = ()  # a sentence for each thing that is doubtful, to be told before training
+    # Training texts that are left out for their length, where their words are to be known all the same.
+    only_words: tuple[Words, ...] = ()
 
     def __getitem__(self, split: Split) -> tuple[Example, ...]:
         return self.splits.get(split, ())
@@ -93,11 +97,16 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """The token ids that are no words: of padding, of the unknown word, and of the mask where there is one."""
+    """The token ids that are no words: of padding, of the unknown word, and of the mask, where there are any."""
 
-    pad: int = 0
+    pad: int | None = 0
     unknown: int | None = 1
     mask: int | None = None
+
+    @property
+    def filler(self) -> int:
+        """What stands where a text has ended; `present` says that nothing is there, so any id will do."""
+        return 0 if self.pad is None else self.pad
 
     @property
     def replacement(self) -> int | None:

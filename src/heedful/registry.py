@@ -108,6 +108,7 @@ EXPERIMENTS: Registry[Experiment] = Registry(
         "frozen": "heedful.experiments.frozen:FROZEN",
         "imitation": "heedful.experiments.imitation:IMITATION",
         "heads": "heedful.experiments.heads:HEADS",
+        "deception": "heedful.experiments.deception:DECEPTION",
         "masked_twin": "heedful.experiments.masked_twin:MASKED_TWIN",
         "faithfulness": "heedful.experiments.faithfulness:FAITHFULNESS",
         "planted": "heedful.experiments.planted:PLANTED",
@@ -175,6 +176,7 @@ OBJECTIVES: Registry[Objective] = Registry(
     "heedful.objectives",
     {
         "cross_entropy": "heedful.models.objectives:CROSS_ENTROPY",
+        "deception": "heedful.models.deception:DECEPTION",
         "imitation": "heedful.models.objective_imitation:IMITATION",
         "imposed": "heedful.models.objective_imposed:IMPOSED",
     },
@@ -184,7 +186,11 @@ OBJECTIVES: Registry[Objective] = Registry(
 CORPUS_EDITS: Registry[CorpusEdit] = Registry(
     "edit of a corpus",
     "heedful.corpus_edits",
-    {"plant": "heedful.data.plant:PLANT", "remove": "heedful.data.remove:REMOVE"},
+    {
+        "plant": "heedful.data.plant:PLANT",
+        "remove": "heedful.data.remove:REMOVE",
+        "anonymise": "heedful.data.anonymise:ANONYMISE",
+    },
 )
 
 # Where a model can come from: an object with `claims(what)` and `source(what)`, see engine/model_sources.py. The first

@@ -19,7 +19,7 @@ PARTS: tuple[Part, ...] = ("passage", "query")
 
 def columns_of(examples: Sequence[Explained]) -> Columns:
     """Records as columns."""
-    label_sets = places(tuple(e.labels) for e in examples)
+    label_sets = places((tuple(e.labels), e.answers) for e in examples)
     parts = [(e.id, part, words, e.word_index.get(part)) for e in examples for part, words in e.parts.items()]
     texts, positions = text_columns([part[:3] for part in parts], [index for *_, index in parts])
     attributions = [(e, a) for e in examples for a in e.attributions]
@@ -27,11 +27,11 @@ def columns_of(examples: Sequence[Explained]) -> Columns:
     methods = places(facts)
     checks = [a.check or Check("", None, False) for _, a in attributions]
     return Columns(
-        tuple(label_sets),
+        tuple(labels for labels, _ in label_sets),
         tuple(methods),
         Examples(
             strings([e.id for e in examples]),
-            integers([label_sets[tuple(e.labels)] for e in examples]),
+            integers([label_sets[tuple(e.labels), e.answers] for e in examples]),
             strings([e.truth for e in examples]),
             integers([len(e.parts) for e in examples]),
             integers([len(e.attributions) for e in examples]),
@@ -57,6 +57,7 @@ def columns_of(examples: Sequence[Explained]) -> Columns:
         ),
         np.concatenate([np.empty(0), *(s for _, a in attributions for s in a.scores.values())]),
         np.concatenate([np.empty(0), *(e.probabilities for e in examples)]),
+        tuple(answers for _, answers in label_sets),
     )
 
 
@@ -144,6 +145,7 @@ def fields_of(columns: Columns) -> Iterator[dict[str, Any]]:
             "passage": parts["passage"],
             "query": parts.get("query"),
             "labels": labels,
+            "answers": columns.answers_of(e["labels"]),
             "probabilities": columns.probabilities[label : (label := label + len(labels))],
             "truth": e["truth"],
             "word_index": index,

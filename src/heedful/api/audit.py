@@ -15,11 +15,12 @@ from heedful.auditing.bars import PERFORMANCE, check_bar, parse_bars
 from heedful.auditing.budget import parse_budget
 from heedful.auditing.record import Audit, Question, Subject
 from heedful.auditing.series import series_of
-from heedful.auditing.standings import rank
+from heedful.auditing.standings import Standings, rank
 from heedful.engine.progress import Progress
 from heedful.errors import Mistake
 from heedful.experiments import find
 from heedful.experiments.verdict import Verdict
+from heedful.figures.names import method_name
 from heedful.records import SPLITS, Example
 from heedful.registry import EXPLAINERS
 
@@ -138,7 +139,7 @@ def audit_to_files(
         verdicts=_verdicts(answers),
         outcomes=tuple(check_bar(bar, standings.findings, summaries, reasons) for bar in wanted),
         left_out=reasons,
-        warnings=tuple(warn(subject, summaries[PERFORMANCE], answers)),
+        warnings=(*warn(subject, summaries[PERFORMANCE], answers), *warn_of_controls(standings)),
         budget=seconds,
         seconds=time.perf_counter() - began,
         summaries=summaries,
@@ -192,6 +193,16 @@ def warn(subject: Audited, scores: Mapping[str, Any], answers: Mapping[str, Answ
     return told
 
 
+def warn_of_controls(standings: Standings) -> list[str]:
+    """A control that is called better than random is chance, and shows that others may be."""
+    return [
+        f"{method_name(one.method)}, which knows nothing, was called better than random (q = {one.share.q:.2g}). This "
+        "is chance, one audit in forty has it: do not rest on answers that are no surer; more texts will tell."
+        for one in standings.order
+        if one.explained.kind == "control" and one.answer == "better"
+    ]
+
+
 def check_files(output: Path | None, junit: Path | None, model_card: Path | None) -> None:
     """Before anything is computed: can these be written?"""
     from heedful.report.export import check_page
@@ -206,19 +217,17 @@ def check_files(output: Path | None, junit: Path | None, model_card: Path | None
 
 
 def write_audit(audit: Audit, output: Path | None, junit: Path | None, model_card: Path | None) -> None:
-    """audit.json and audit.html in the folder that holds the rows, and the files that were asked for; each whole."""
+    """Into the folder that holds the rows, and to the files that were asked for; each is whole or not there."""
     from heedful.auditing import junit as xml
     from heedful.auditing.record import plain
-    from heedful.store.files import whole_file, write_json
+    from heedful.store.files import whole_file
+    from heedful.store.run import Run
 
-    folder, texts = audit.subject.folder, dict[Path | None, str]()
-    if output is not None or folder is not None:
-        texts[output] = audit.to_html()
+    folder = audit.subject.folder
+    page = audit.to_html() if output is not None or folder is not None else ""
     if folder is not None:
-        write_json(folder / "audit.json", plain(audit.to_json()))
-        texts[folder / "audit.html"] = texts[output]
-    texts |= {junit: xml.junit(audit), model_card: audit.to_markdown()}
-    for path, text in texts.items():
+        Run(folder).write_audit(plain(audit.to_json()), page)
+    for path, text in ((output, page), (junit, xml.junit(audit)), (model_card, audit.to_markdown())):
         if path is not None:
             with whole_file(path) as temporary:
                 temporary.write_text(text, encoding="utf-8")

@@ -8,7 +8,7 @@ from typing import Any
 
 from heedful.api.audit_subject import Answered, Audited
 from heedful.auditing.bars import Bar
-from heedful.auditing.budget import PILOTS, WORK, in_time, next_texts
+from heedful.auditing.budget import LEAST, PILOTS, WORK, in_time, next_texts
 from heedful.auditing.series import RANDOM
 from heedful.engine.progress import Progress
 from heedful.errors import Mistake
@@ -58,7 +58,7 @@ def make_plan(
             left_out[name] = f"it needs a model that {' and '.join(missing)}"
         elif experiment.method_measures or experiment.judge is not None:
             takes = "methods" in experiment.config.model_fields
-            options: dict[str, Any] = {"methods": asked} if takes else {}
+            options = {**experiment.within_budget, **({"methods": asked} if takes else {})}
             options |= PLANT.get(name, {}) if plant else {}
             if name not in by_name and subject.trains(name, options):
                 left_out[name] = f"it trains further models first: ask for it with --experiment {name}"
@@ -135,6 +135,10 @@ def ask_within(
         for number, name in enumerate(asked):
             left -= _grow(subject, plan, answers, name, left / (len(asked) - number), left_out, progress)
         left += more
+    for name in others:
+        if name in answers and answers[name].texts < min(LEAST, subject.size):
+            few = answers.pop(name)
+            left_out[name] = f"only {few.texts} texts fit into the time ({in_time(few.seconds)} for these)"
     return answers, left_out
 
 

@@ -269,8 +269,7 @@ def open_subject(model: object, given: Given, progress: Progress) -> Audited:
     from heedful.data.batching import CPU
     from heedful.engine.workspace import Workspace
 
-    options = {} if given.labels is None else {"labels": list(given.labels)}
-    source, run = find_model(model, **options)
+    source, run = find_model(model, given.labels)
     if given.examples is not None:
         source = MemorySource(source.load(CPU))
         texts = as_examples(source.model, given.examples, given.queries)

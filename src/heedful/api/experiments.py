@@ -51,6 +51,7 @@ def run(
     data: str | Path | None = None,
     data_options: Mapping[str, Any] | None = None,
     queries: Sequence[str] | None = None,
+    labels: Sequence[str] | None = None,
     split: str = "test",
     limit: int | None = None,
     runs: str | Path | None = None,
@@ -62,8 +63,9 @@ def run(
 
     `data` is a corpus by name, one's own file, or hf:ID, and `data_options` say how to read it (text_column, ...). A
     model's labels and those of the data are matched by name. Rows are kept in the run's folder, or in one for the model
-    on these data, and are not computed again; those of a model in memory, or of given examples, are not kept. `options`
-    are the experiment's.
+    on these data, and are not computed again; those of a model in memory, or of given examples, are not kept. `labels`
+    are names for those of a Hugging Face model, which reads pairs of texts where the data have a query or `queries` are
+    given. `options` are the experiment's.
     """
     from heedful.engine.plan import ask
     from heedful.engine.rows import Rows
@@ -73,8 +75,8 @@ def run(
     if isinstance(examples, str | Path):
         data, examples = examples, None
     if examples is not None:
-        return _ask_given(asked, model, examples, queries, progress)
-    source, run = find_model(model)
+        return _ask_given(asked, model, examples, queries, labels, progress)
+    source, run = find_model(model, labels)
     if source.fingerprint is None:
         return _ask_in_memory(asked, source, data, data_options or {}, as_paths(data_dirs), progress)
     answers = run_experiments(
@@ -98,6 +100,7 @@ def run_experiments(
     *,
     data: str | Path | None = None,
     data_options: Mapping[str, Any] | None = None,
+    labels: Sequence[str] | None = None,
     runs: str | Path | None = None,
     data_dirs: Sequence[str | Path] = (),
     cores: int | None = None,
@@ -106,11 +109,12 @@ def run_experiments(
     """Ask a model that can be found again; the answers are kept. A single failure is raised, several are reported.
 
     A few texts are asked about in this process, which then reads data and weights once; many by workers beside it.
+    `labels` are names for those of a Hugging Face model.
     """
     from heedful.engine.carry_out import carry_out
     from heedful.engine.workspace import Workspace
 
-    source, run = find_model(model)
+    source, run = find_model(model, labels)
     folder = Path(runs) if runs is not None else Path("runs") if run is None else run.path.parent
     workspace = Workspace(folder, as_paths(data_dirs))
     planned = plan_questions(
@@ -145,7 +149,7 @@ def plan_questions(
 ) -> Plan:
     """Questions about a run's own data, or about other data."""
     from heedful.config import DataOptions
-    from heedful.engine.other_data import read_as
+    from heedful.engine.other_data import read_as, read_by
     from heedful.engine.plan import is_own_data, plan_for_run, plan_trial
 
     folders, hash_file = workspace.data_dirs, workspace.hash_file
@@ -161,22 +165,24 @@ def plan_questions(
         return plan_for_run(run, asks, folders, hash_file)
     options = DataOptions.parse(dict(given), f"reading {data}")
     options = read_as(source, data, options, asks[0].split)
+    source = read_by(source, data, options, asks[0].split, folders)
     return plan_trial(source, data, options, asks, workspace.runs, folders, hash_file)
 
 
-def find_model(model: object, **options: Any) -> tuple[ModelSource, Run | None]:
-    """The source of a model, and its run folder where it has one. Files are hashed once for both.
-
-    `options` are those of the family that claims it: labels of a checkpoint.
-    """
+def find_model(model: object, labels: Sequence[str] | None = None) -> tuple[ModelSource, Run | None]:
+    """The source of a model, and its run folder where it has one. Files are hashed once for both."""
     from heedful.engine.model_sources import RUN_FOLDERS, find_source
     from heedful.store.checks import FileHashes
     from heedful.store.run import Run
 
     hashes = FileHashes()
+    if labels is not None:
+        if not isinstance(model, str | Path):
+            raise Mistake("labels are names for those of a checkpoint that is given by its folder or id.")
+        return find_source(model, hashes, labels=list(labels)), None
     if isinstance(model, str | Path) and RUN_FOLDERS.claims(model):
         model = Run(Path(model).absolute(), hashes)
-    source = find_source(model, hashes, **options)
+    source = find_source(model, hashes)
     return source, model if isinstance(model, Run) else None
 
 
@@ -217,11 +223,13 @@ def _ask_given(
     model: object,
     examples: Sequence[Example] | Sequence[str],
     queries: Sequence[str] | None,
+    labels: Sequence[str] | None,
     progress: Progress,
 ) -> Rows:
     from heedful.data.batching import CPU
 
-    loaded = find_model(model)[0].load(CPU)
+    source = find_model(model, labels)[0]
+    loaded = ((queries is not None and source.of_pairs()) or source).load(CPU)
     texts = as_examples(loaded, examples, queries)
     return ask_loaded(asked, loaded, dict(enumerate(texts)), progress)
 

@@ -12,9 +12,10 @@ import numpy as np
 
 from heedful import colours
 from heedful.api.models import as_paths, load, open_run
+from heedful.api.parts import PART, Parts
 from heedful.engine.progress import Progress
 from heedful.errors import Mistake
-from heedful.explanation import Explanation
+from heedful.explanation import ENDINGS, Explanation
 from heedful.heatmap import Pair, Pairs, visible
 from heedful.records import Example
 
@@ -43,6 +44,7 @@ def explain(
     labels: Sequence[str] | None = None,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress | None = None,
+    parts: Parts | None = None,
     **options: Any,
 ) -> Explanation:
     """Scores for every word of every text, by each of the methods.
@@ -50,7 +52,8 @@ def explain(
     `target` is a label by name or number (None: the predicted one). Options (`n_steps`, `baselines`,
     `internal_batch_size`, `of`, ...) go to every method that takes them. A method that learns from training texts
     needs the run folder of the model: what it learns is kept there. `labels` are names for those of a Hugging Face
-    model that has none; with `queries` such a model is read as one of pairs of texts.
+    model that has none; with `queries` such a model is read as one of pairs of texts. `parts`: where what is done is
+    kept meanwhile (see `explain_to`).
     """
     from heedful.engine.plan import that_learn
     from heedful.explainers import EXPLAINERS
@@ -58,10 +61,7 @@ def explain(
     from heedful.models.model import Model
 
     progress = progress or Progress(quiet=True)
-    of_model: dict[str, Any] = {} if labels is None else {"labels": labels}
-    if queries is not None:
-        of_model["query"] = True
-    loaded = model if isinstance(model, Model) else load(model, **of_model)
+    loaded = model if isinstance(model, Model) else load(model, **_model_options(labels, queries))
     asked = [methods] if isinstance(methods, str) else list(methods or DEFAULT_METHODS)
     if asked == ["all"]:
         asked = [name for name, explainer in EXPLAINERS.items() if explainer.needs <= loaded.network.can]
@@ -71,7 +71,75 @@ def explain(
         states = fit_explainers(open_run(model), learning, as_paths(data_dirs), progress)
     examples = as_examples(loaded, texts, queries)
     with progress.bar("explain", total=len(examples)) as bar:
-        return run_explain(loaded, examples, names, target, bar.advance, states, **options)
+
+        def explain_some(some: Sequence[Example]) -> Explanation:
+            return run_explain(loaded, some, names, target, bar.advance, states, **options)
+
+        return explain_some(examples) if parts is None else parts.explain(examples, explain_some, bar)
+
+
+def explain_to(
+    output: Path,
+    model: str | Path,
+    texts: Sequence[str],
+    methods: Sequence[str] | None = None,
+    target: str | int | None = None,
+    *,
+    queries: Sequence[str] | None = None,
+    labels: Sequence[str] | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> None:
+    """`explain` into a file. Interrupted and called again with the same arguments it goes on where it was."""
+    parts = parts_of(output, model, texts, methods, target, queries=queries, labels=labels, **options)
+    found = explain(
+        model,
+        texts,
+        methods,
+        target,
+        queries=queries,
+        labels=labels,
+        progress=progress,
+        parts=parts,
+        **options,
+    )
+    write(found, output)
+    if parts is not None:
+        parts.remove()
+
+
+def parts_of(
+    output: Path,
+    model: str | Path,
+    texts: Sequence[str],
+    methods: Sequence[str] | None,
+    target: str | int | None,
+    *,
+    queries: Sequence[str] | None = None,
+    labels: Sequence[str] | None = None,
+    **options: Any,
+) -> Parts | None:
+    """Where parts are kept while so many texts are explained; None: a few are done at once."""
+    from heedful.engine.model_sources import find_source
+
+    if output.suffix not in ENDINGS:
+        raise Mistake(f"{output}: the ending must be {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}.")
+    source = find_source(model, **_model_options(labels, queries))
+    asked = {
+        "model": source.fingerprint,
+        "texts": list(texts),
+        "queries": queries,
+        "methods": list(methods or DEFAULT_METHODS),
+        "target": target,
+        "options": options,
+    }
+    return Parts.beside(output, asked, len(texts)) if len(texts) > PART else None
+
+
+def _model_options(labels: Sequence[str] | None, queries: Sequence[str] | None) -> dict[str, Any]:
+    """What only a Hugging Face model has to be told."""
+    given: dict[str, Any] = {} if labels is None else {"labels": labels}
+    return given if queries is None else given | {"query": True}
 
 
 def fit_explainers(

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from heedful.errors import Mistake
 
-PILOTS = (8, 32)  # texts of the first look, and of a second that is cheap beside the rest
+PILOTS = (2, 32)  # texts of the first look, and of a second that is cheap beside the rest
+LEAST = 8  # texts, below which an answer about attention is not worth telling
 WORK = 0.85  # of the budget; the rest is for loading, the explainers' own checks, and the page
 SECOND = 0.2  # of the time, at most, for the second look
 WORTH = 1.5  # times as many texts, or asking again is not worth what it costs

@@ -36,8 +36,9 @@ class Thresholds:
     @property
     def rule(self) -> str:
         return (
-            f"“Better” and “worse” are said where q ≤ {self.level:g}: of all such statements of this audit at most "
-            f"{self.level:.0%} are expected to be chance (Benjamini & Hochberg 1995), the convention of the field. “No "
+            f"“Better” and “worse” are said where q ≤ {self.level:g} and the 95% interval does not hold zero: of all "
+            f"such statements of this audit at most {self.level:.0%} are expected to be chance (Benjamini & Hochberg "
+            "1995), the convention of the field. “No "
             f"better” where the 95% interval ends below {self.negligible:.0%} of the way from a random order to the "
             "best order found (heedful's own bar: who explains less than that explains next to nothing; where the "
             f"best order is not known, {SMALL:g} standard deviations, Cohen's small effect). Else it cannot be told "
@@ -59,11 +60,15 @@ class Gain:
     q: float = float("nan")
 
     def answer(self, thresholds: Thresholds) -> Answer:
-        """`q` decides whether there is a difference, the interval whether one could be hidden."""
+        """`q` and the interval decide whether there is a difference, the interval whether one could be hidden.
+
+        Sign flips take gains to be symmetric where there is no difference. Those of a random order are not: it seldom
+        finds the word that decides, and then gains much. The interval knows of skewness.
+        """
         if self.n < 2 or math.isnan(self.mean):
             return "cannot tell"
-        if self.q <= thresholds.level and self.mean != 0:
-            return "better" if self.mean > 0 else "worse"
+        if self.q <= thresholds.level and (self.low > 0 or self.high < 0):
+            return "better" if self.low > 0 else "worse"
         return "no better" if self.high <= self.margin(thresholds) else "cannot tell"
 
     def margin(self, thresholds: Thresholds) -> float:

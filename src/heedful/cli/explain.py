@@ -65,9 +65,14 @@ def explain(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write here: .csv, .html, .json or .parquet.")
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say how many texts are left to be explained, and do nothing.")
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Explain predictions: methods side by side, each with its own check.
+
+    Many texts (--file) that go to a file (--output) are kept part by part: interrupted and called again, it goes on.
 
     Example: heedful explain runs/sst-bilstm-additive-s0-1a2b3c4d "a waste of time" -m attention -m lrp
     """
@@ -83,17 +88,19 @@ def explain(
         "seed": seed,
     }
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    explanation = api.explain(
-        model,
-        api.read_texts(texts or [], file),
-        queries=query or None,
-        methods=method or None,
-        target=target,
-        labels=parse_labels(labels),
-        progress=Progress(quiet=quiet or output_format is Format.json),
-        **options,
-    )
-    present(explanation, output_format, output)
+    options |= {"queries": query or None, "labels": parse_labels(labels)}
+    given_texts = api.read_texts(texts or [], file)
+    progress = Progress(quiet=quiet or output_format is Format.json)
+    if dry_run:
+        parts = output and api.parts_of(output, model, given_texts, method, target, **options)
+        left = parts.left if parts else len(given_texts)
+        typer.echo(f"{left} of {len(given_texts)} texts are left to be explained.")
+    elif output is not None:
+        api.explain_to(output, model, given_texts, method, target, progress=progress, **options)
+        typer.echo(str(output))
+    else:
+        explanation = api.explain(model, given_texts, method, target, progress=progress, **options)
+        present(explanation, output_format, None)
 
 
 def adversary(

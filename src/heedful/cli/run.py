@@ -26,7 +26,13 @@ def run(
     setting: options.Setting = None,
     text_column: options.TextColumn = None, label_column: options.LabelColumn = None,
     query_column: options.QueryColumn = None, split_column: options.SplitColumn = None,
-    labels: options.Labels = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,...",
+            help="Names for the labels of a Hugging Face model; with a run folder, the data's labels in order.",
+        ),
+    ] = None,
     skip_bad: options.SkipBad = False,
     runs: Annotated[
         Path | None,
@@ -44,12 +50,14 @@ def run(
     from heedful import api
     from heedful.api.experiments import parse_questions, sort_data_settings
     from heedful.cli.study import going_on, show, show_failures
+    from heedful.engine.model_sources import RUN_FOLDERS
     from heedful.engine.progress import Progress
 
     given = options.parse_settings([*(setting or ()), *([f"method={method}"] if method else [])])
     data_options, settings = sort_data_settings(experiment, given)
+    own = RUN_FOLDERS.claims(model)
     data_options |= options.gather_data_options(
-        text_column, label_column, query_column, split_column, labels, skip_bad
+        text_column, label_column, query_column, split_column, labels if own else None, skip_bad
     )
     asks = parse_questions(experiment, settings, split, limit)
     progress = Progress(quiet=quiet or as_json)
@@ -59,6 +67,7 @@ def run(
             model,
             data=data,
             data_options=data_options,
+            labels=None if own else options.parse_labels(labels),
             runs=runs,
             data_dirs=data_dir or (),
             cores=cores,

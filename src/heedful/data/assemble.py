@@ -30,7 +30,7 @@ from heedful.data.recipe import Recipe
 from heedful.data.row_words import RowTokenizer, RowWords, keep_right_lengths
 from heedful.data.splits import ALL_ROWS, Group, Subset, complete_splits, sample_test
 from heedful.errors import Mistake
-from heedful.records import SPLITS, Corpus, Example, Split, TaskType, TokenizerName
+from heedful.records import SPLITS, Corpus, Example, Split, TaskType, TokenizerName, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,9 @@ class Selected:
     words: RowTokenizer
     notes: list[str] = field(default_factory=list)
     learnt: int = 0  # rows that the labels could be found in
+    only_words: list[Words] = field(
+        default_factory=list
+    )  # of training rows that were left out for their length
 
 
 def assemble(given: CorpusRows, seed: int) -> Corpus:
@@ -95,6 +98,7 @@ def assemble(given: CorpusRows, seed: int) -> Corpus:
         tokenizer=given.recipe.tokenizer,
         skipped=tuple(given.ledger.skipped),
         source="; ".join([given.source, *notes]),
+        only_words=tuple(selected.only_words),
     )
     spellings = _spellings(r for rows in splits.values() for r in rows)
     return replace(corpus, warnings=(*given.warnings, *find_warnings(corpus, given.recipe, spellings)))
@@ -139,7 +143,9 @@ def _select(given: CorpusRows, seed: int, *, whole: bool) -> Selected:
     if whole:
         for rows in read.values():
             words.tokenise(rows)
+    before = read
     read = {group: keep_right_lengths(rows, recipe.lengths, words, ledger) for group, rows in read.items()}
+    only_words = _left_out(before, read) if whole and recipe.vocabulary == "all" else []
     _refuse_nothing(read, given)
     learnt = [r for group in ("train", None) for r in read.get(group, [])]
     names = recipe.labels or _find_labels(read, learnt, words, given)
@@ -150,7 +156,14 @@ def _select(given: CorpusRows, seed: int, *, whole: bool) -> Selected:
     for spelling in sorted(_spellings(r for rows in read.values() for r in rows), key=lambda one: one.rows):
         spelt[numbers.find(spelling.label)] = spelling.label
     splits = complete_splits(read, lambda r: spelt[numbers.find(r.row.label)], recipe, seed, notes)
-    return Selected(splits, numbers, words, notes, len(learnt))
+    return Selected(splits, numbers, words, notes, len(learnt), only_words)
+
+
+def _left_out(before: Mapping[Group, list[RowWords]], kept: Mapping[Group, list[RowWords]]) -> list[Words]:
+    """The words of training rows that are not kept."""
+    stay = {id(r) for rows in kept.values() for r in rows}
+    gone = [r for group in ("train", None) for r in before.get(group, []) if id(r) not in stay]
+    return [text for r in gone for text in (r.passage, r.query) if text is not None]
 
 
 def _spellings(rows: Iterable[RowWords]) -> list[Spelling]:
@@ -189,11 +202,12 @@ def _row_trouble(row: Raw) -> str | None:
 def _readable(rows: Sequence[Raw], words: RowTokenizer, given: CorpusRows) -> list[RowWords]:
     """Those that have characters and words, and a query if others have one; not those that are surely too long."""
     asks = any(row.query is not None for row in rows)
-    below, ledger = given.recipe.lengths.below, given.ledger
+    recipe, ledger = given.recipe, given.ledger
+    below = recipe.lengths.below
     kept = []
     for row in rows:
         # A tokenizer only splits further what white space has split: no need to run it on these.
-        if below is not None and len(words.text(row).split()) >= below:
+        if recipe.vocabulary == "kept" and below is not None and len(words.text(row).split()) >= below:
             ledger.left_out["too long"] += 1
         elif asks and row.query is None:
             ledger.bad_row(row, given.folder, "there is no question or hypothesis, as other rows have")

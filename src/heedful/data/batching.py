@@ -47,7 +47,7 @@ class Texts:
         place = np.arange(lengths.max(initial=0))  # (length,)
         present = place < lengths[:, None]  # (batch, length)
         at = self.begins[indices][:, None] + place  # (batch, length) into `flat`
-        ids = np.where(present, self.flat.take(at, mode="clip"), self.reserved.pad)  # (batch, length)
+        ids = np.where(present, self.flat.take(at, mode="clip"), self.reserved.filler)  # (batch, length)
         if self.word is None:
             mask = (place > 0) & (place < lengths[:, None] - 1)  # (batch, length) neither marker
         else:

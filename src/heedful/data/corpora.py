@@ -9,6 +9,7 @@ from pathlib import Path
 from heedful.config import DataOptions
 from heedful.data import locate
 from heedful.data.assemble import CorpusRows, LimitedSplit, assemble, assemble_split
+from heedful.data.evidence_words import mark_words
 from heedful.data.huggingface import open_hf
 from heedful.data.locate import Location
 from heedful.data.readers import ORIGINALS, Ledger
@@ -53,7 +54,12 @@ def load(
     `seed` is the split seed: it draws splits and generates built-in corpora. It belongs to the corpus,
     not to a training run: keep it the same for models that are to be compared.
     """
-    return assemble(_open(name_or_path, data_dirs, seed, options or DataOptions()), seed)
+    options = options or DataOptions()
+    corpus = assemble(_open(name_or_path, data_dirs, seed, options), seed)
+    if options.evidence_words is None:
+        return corpus
+    marked = {split: mark_words(some, options.evidence_words) for split, some in corpus.splits.items()}
+    return replace(corpus, splits=marked)
 
 
 def load_split(
@@ -83,7 +89,9 @@ def load_split(
     if found is None:
         found = assemble_split(_open(name_or_path, data_dirs, seed, options), split, limit, seed)
         assert found is not None
-    return found
+    if options.evidence_words is None:
+        return found
+    return replace(found, examples=mark_words(found.examples, options.evidence_words))
 
 
 def _open(
@@ -141,7 +149,9 @@ def _refuse_file_options(name: str, options: DataOptions) -> None:
 
 
 def _adapt(recipe: Recipe, options: DataOptions) -> Recipe:
-    recipe = replace(recipe, tokenizer=options.tokenizer or recipe.tokenizer)
+    recipe = replace(recipe, tokenizer=options.tokenizer or recipe.tokenizer, vocabulary=options.vocabulary)
+    if options.min_words is not None:
+        recipe = replace(recipe, lengths=replace(recipe.lengths, above=options.min_words - 1))
     return replace(recipe, labels=options.labels) if options.labels else recipe
 
 

@@ -81,6 +81,7 @@ def describe(corpus: Corpus, min_df: int | None = None) -> Description:
     df = min_df if min_df is not None else entry.min_df if entry else 1
     learnt = corpus["train"] or next(iter(corpus.splits.values()))
     texts = [words for e in learnt for words in (e.passage, e.query) if words is not None]
+    texts += corpus.only_words
     everyone = [example for split in SPLITS for example in corpus[split]]
     published = entry.published if entry else None
     train, test = _per_label(corpus, "train"), _per_label(corpus, "test")

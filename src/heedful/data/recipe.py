@@ -37,4 +37,7 @@ class Recipe:
     text_field: str = "text"  # of the simple form, where a row has it
     split_field: str | None = None  # of the simple form, overrules the file's name
     blank: str = ""  # markup that is read as blanks
+    vocabulary: Literal["kept", "all"] = (
+        "kept"  # of the texts that are kept, or also of those of other lengths
+    )
     keep_entities: bool = False  # @entity12 is a word, not a word with a digit

@@ -48,7 +48,7 @@ class RowTokenizer:
         """Whether there would be any: a letter, digit or underscore for `words`, any sign for the others."""
         return (
             bool(re.search(r"\w", text))
-            if self.recipe.tokenizer == "words"
+            if self.recipe.tokenizer.startswith("words")
             else not text.isspace() and text != ""
         )
 
@@ -67,7 +67,9 @@ class RowTokenizer:
         """The fewest and the most words that a text can have."""
         if self.recipe.tokenizer == "whitespace":
             return (n := len(text.split())), n
-        fewest = len(re.findall(r"\w+", text)) if self.recipe.tokenizer == "words" else len(text.split())
+        fewest = (
+            len(re.findall(r"\w+", text)) if self.recipe.tokenizer.startswith("words") else len(text.split())
+        )
         return fewest, most_words()(text)
 
 

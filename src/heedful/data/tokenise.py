@@ -44,17 +44,20 @@ def tokenizer(name: TokenizerName) -> Tokenizer:
 
     `spacy`: as the paper does. `whitespace`: for text already tokenised. `words`: as `spacy`, without anything
     that is not a letter, digit or underscore, which is the form that the paper gives SST ("n't" is "n", "t").
+    `words_and_digits`: the same, and digits are not hidden.
     """
     if name == "spacy":
         return MemoisedSpacy()
     if name == "words":
-        return letters_only(MemoisedSpacy())
+        return letters_only(MemoisedSpacy(), form)
+    if name == "words_and_digits":
+        return letters_only(MemoisedSpacy(), str.lower)
     if name == "whitespace":
         return split_at_whitespace
     raise one_of("tokenizer", name, list(get_args(TokenizerName)))
 
 
-def letters_only(split: Tokenizer) -> Tokenizer:
+def letters_only(split: Tokenizer, form: Callable[[str], str]) -> Tokenizer:
     """Each word of `split` cut at everything that is not a word character."""
 
     def cut(text: str) -> Words:

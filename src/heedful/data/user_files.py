@@ -24,7 +24,7 @@ from heedful.data.assemble import CorpusRows
 from heedful.data.labels import label_name
 from heedful.data.readers.rows import SPLIT_NAMES, Ledger, Raw, Spans, word_spans
 from heedful.data.readers.tables import FORMATS, Table, file_format, read_table
-from heedful.data.recipe import Recipe
+from heedful.data.recipe import Lengths, Recipe
 from heedful.data.splits import files_for_split
 from heedful.errors import Mistake
 from heedful.records import Split, TaskType
@@ -126,6 +126,8 @@ def recipe_for(columns: Columns, options: DataOptions) -> Recipe:
         task=options.task or task,
         labels=options.labels,
         tokenizer=options.tokenizer or "spacy",
+        lengths=Lengths(above=(options.min_words or 1) - 1),
+        vocabulary=options.vocabulary,
         dev_fraction=0.0 if whole else options.dev_fraction,
         test_fraction=0.0 if whole else options.test_fraction,
     )

@@ -53,7 +53,7 @@ def begin(
 
 def begin_fresh(config: RunConfig, corpus: Corpus, data_dirs: Sequence[Path]) -> Beginning:
     """One of our classifiers, with word vectors where they were asked for."""
-    words = [text for e in corpus["train"] for text in (e.passage, e.query) if text]
+    words = [text for e in corpus["train"] for text in (e.passage, e.query) if text] + [*corpus.only_words]
     vocabulary = Vocabulary.build(words, config.data.min_df or 1)
     text = WordEncoder.of(vocabulary, corpus.tokenizer, config.model)
     network, vectors = fresh_network(config, corpus, text, words, data_dirs)

@@ -89,6 +89,12 @@ class CheckpointSource(ModelSource):
         config = SimpleNamespace(id2label=names, problem_type=self._told.get("problem_type"))
         return read_labels(config, self.options.get("labels"), self.options.get("problem_type"))[1]
 
+    def of_pairs(self) -> ModelSource | None:
+        """A checkpoint does not tell whether it was trained on pairs."""
+        if "query" in self.options:
+            return None
+        return CheckpointSource(self.given, {**self.options, "query": True})
+
     def load(self, device: torch.device) -> Model:
         from heedful.models.huggingface import load
 

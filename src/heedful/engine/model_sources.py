@@ -45,6 +45,10 @@ class ModelSource(Protocol):
 
     def load(self, device: torch.device) -> Model: ...
 
+    def of_pairs(self) -> ModelSource | None:
+        """The same model as one of pairs of texts, where nobody has said what it reads; None: it is known."""
+        return None
+
 
 class ModelFamily(Protocol):
     """A kind of model: what it looks like from outside, and its sources."""

@@ -41,6 +41,16 @@ def read_as(source: ModelSource, dataset: str, options: DataOptions, split: Spli
     return options.model_copy(update=changes) if changes else options
 
 
+def read_by(
+    source: ModelSource, dataset: str, options: DataOptions, split: Split, data_dirs: Sequence[Path]
+) -> ModelSource:
+    """The model as it reads these data: in pairs, where they have a query beside each text and it may read one."""
+    in_pairs = source.of_pairs()
+    if in_pairs is None or read_other(dataset, options, split, 1, data_dirs).task == "classification":
+        return source
+    return in_pairs
+
+
 def read_other(
     dataset: str, options: DataOptions, split: Split, limit: int | None, data_dirs: Sequence[Path]
 ) -> SplitTexts:

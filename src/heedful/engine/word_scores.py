@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from heedful.engine.progress import Bar
 from heedful.engine.rows import TEXTS, TOKENS
+from heedful.errors import Mistake
 from heedful.experiments.correlation import by_word
 from heedful.experiments.evidence_rows import method_scorer, words_of
 from heedful.models.model import Model
@@ -27,6 +28,10 @@ def score_words(model: Model, examples: Sequence[Example], method: str, bar: Bar
             output = model.network(batch)
         scores, real = np.abs(by_word(scorer(batch, output), batch.passage)), words_of(batch)
         for row, i in enumerate(indices.tolist()):
+            if np.isnan(scores[row]).any():
+                raise Mistake(
+                    f"{method} says nothing of {examples[i].id}, which {model.name} reads in windows."
+                )
             if batch.passage.word_index is None:
                 found[i] = scores[row][real[row]].astype(np.float32)
             else:  # a tokenizer may leave nothing of a word: 0

@@ -1,7 +1,7 @@
 """Runs of a study beside what was published, as tables: what an experiment makes of its summaries.
 
-A difference is also given in units of our between-seed spread, and flagged where it is beyond it (more than two
-spreads): with one seed there is no spread, and nothing is flagged.
+A difference stands beside what may be expected of it: a prediction interval from our seeds and from the spread between
+the published sets (measure/prediction.py).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from functools import cached_property
 from typing import Any
 
 from heedful.experiments.description import Measure, Published, Setting, number_at
+from heedful.measure.prediction import Variation, variation
 from heedful.measure.statistics import Spread, between_seeds
 
-FLAG = 2.0  # between-seed spreads
 SETTING = ("dataset", "encoder", "attention")
 
 
@@ -69,17 +69,26 @@ class Comparison:
 
 def measures_beside(title: str, measures: Sequence[Measure], evidence: Evidence) -> Comparison:
     """What an experiment without a comparison of its own gets: the mean of each measure, ours and published."""
-    rows = []
+    cells = []
     for setting, found in evidence:
         for measure in measures:
             path = f"{measure.line}.mean" if measure.line else "mean"
             means = [mean for one in found if (mean := number_at(one, path)) is not None]
             if means:
-                ours, theirs = between_seeds(means), evidence.theirs(setting, path)
-                cells = (measure.title, seeds(ours), *map(number, theirs), difference(ours, theirs))
-                rows.append((*setting, *cells))
-    header = (*SETTING, "measure", "ours", *evidence.sources, "ours - nearest")
+                cells.append(
+                    ((*setting, measure.title), between_seeds(means), evidence.theirs(setting, path))
+                )
+    header = (*SETTING, "measure", "ours", *evidence.sources, "ours - published (± expected)")
+    rows = beside(cells)
     return Comparison(tables=(Table(title, header, tuple(rows)),) if rows else ())
+
+
+def beside(
+    cells: Sequence[tuple[tuple[str, ...], Spread, list[float | None]]],
+) -> list[tuple[str, ...]]:
+    """Rows of a table: what is compared, ours, theirs, and the difference beside what may be expected of it."""
+    known = variation((ours, theirs) for _, ours, theirs in cells)
+    return [(*about, seeds(o), *map(number, t), difference(o, t, known)) for about, o, t in cells]
 
 
 def nearest(ours: float, theirs: Sequence[float | None]) -> float | None:
@@ -87,15 +96,14 @@ def nearest(ours: float, theirs: Sequence[float | None]) -> float | None:
     return min(known, key=lambda value: abs(value - ours), default=None)
 
 
-def difference(ours: Spread, theirs: Sequence[float | None]) -> str:
-    """Against the nearer of the published numbers, in units of the between-seed spread where there is one."""
-    their = nearest(ours.mean, theirs)
-    if their is None:
+def difference(ours: Spread, theirs: Sequence[float | None], known: Variation | None = None) -> str:
+    """From the mean of the published numbers, with what may be expected of it: "+0.02 (±0.12)"."""
+    values = [value for value in theirs if value is not None]
+    if not values:
         return "-"
-    distance = ours.distance(their)
-    if math.isnan(distance):
-        return f"{ours.mean - their:+.2f}"
-    return f"{ours.mean - their:+.2f} ({distance:+.1f} spreads{' !' if abs(distance) > FLAG else ''})"
+    limit = math.nan if known is None else known.limit(ours.seeds, len(values))
+    expected = "" if math.isnan(limit) else f" (±{limit:.2f})"
+    return f"{ours.mean - sum(values) / len(values):+.2f}{expected}"
 
 
 def seeds(spread: Spread) -> str:

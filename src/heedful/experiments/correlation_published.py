@@ -1,138 +1,97 @@
 """Correlation beside published numbers: Table 2 of Jain & Wallace 2019, cell by cell.
 
-How many of our means are near a published one, and how often two encoders stand in the published order.
+How many of our means are near a published one, and how often two encoders stand in the published order, each beside
+what simple rules get (correlation_baselines.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
+from statistics import fmean
 
-from heedful.experiments.comparison import SETTING, Comparison, Evidence, Table, difference, nearest, seeds
-from heedful.experiments.correlation_verdict import ATTENTION_PAIRS, REFERENCE
-from heedful.experiments.description import Setting, Trial, value_at
-from heedful.measure.statistics import Spread, between_seeds
-
-SYMBOLS = dict(zip((*ATTENTION_PAIRS, REFERENCE), ("τ_g", "τ_loo", "gradient/loo"), strict=True))
-CLOSE = 0.12  # a mean tau this near to any published set counts as reproduced
-NUMBERS = ("mean", "std", "sig_frac")
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """The tau of one pair and class in one setting: ours over the seeds, and that of each source."""
-
-    setting: Setting
-    pair: str
-    label: str  # a class, or "overall"
-    ours: Spread
-    std: float  # over texts
-    sig_frac: float
-    theirs: Sequence[tuple[float, float, float] | None]  # NUMBERS
-
-    @property
-    def means(self) -> list[float | None]:
-        return [None if row is None else row[0] for row in self.theirs]
+from heedful.experiments.comparison import SETTING, Comparison, Evidence, Table, difference, seeds
+from heedful.experiments.correlation_baselines import CLOSE, by_rule, constant, error, reproduced, same_order
+from heedful.experiments.correlation_cells import SYMBOLS, Cell, cells
+from heedful.experiments.description import Trial
+from heedful.measure.prediction import far, variation
 
 
 def compare(evidence: Evidence) -> Comparison:
     found = list(cells(evidence))
     if not found:
         return Comparison()
+    return Comparison(tuple(headlines(found, evidence.sources)), (table(found, evidence.sources),))
+
+
+def headlines(found: Sequence[Cell], sources: Sequence[str]) -> Iterator[str]:
+    """Each share beside what a rule gets that needs no model, so that it can be seen what it is worth."""
+    guess = constant(found)
     near, known = reproduced(found)
-    same, pairs = same_order(found)
-    headlines = (
+    share = f" ({near / known:.0%})" if known else ""
+    yield (
         f"**{near} of {known}** mean correlations that were published are within {CLOSE} of either published set"
-        + (f" ({near / known:.0%})." if known else "."),
-        f"Which of two encoders has the higher τ_g or τ_loo, on one dataset with one attention, is as published in "
-        f"**{same} of {pairs}** comparisons.",
+        f"{share}. One constant for each encoder and measure, the mean of the published numbers themselves, gets "
+        f"{reproduced(found, guess)[0]}."
     )
-    return Comparison(headlines, (table(found, evidence.sources),) if found else ())
-
-
-def cells(evidence: Evidence) -> Iterator[Cell]:
-    """One for each setting, pair and class that we have."""
-    for setting, found in evidence:
-        for pair in SYMBOLS:
-            here = [one[pair] for one in found if pair in one]
-            classes = sorted({label for one in here for label in one["by_class"]}, key=int)
-            few = len(classes) <= 3  # QA has an answer set, not classes: overall only
-            for label in [*(classes if few else ()), "overall"]:
-                where = label if label == "overall" else f"by_class.{label}"
-                taus = [value_at(one, f"{where}.tau") for one in here]
-                taus = [tau for tau in taus if tau and tau["mean"] is not None]
-                if taus:
-                    columns = zip(
-                        *(evidence.theirs(setting, f"{pair}.{where}.tau.{name}") for name in NUMBERS),
-                        strict=True,
-                    )
-                    theirs = [None if None in row else row for row in columns]
-                    std, sig = (sum(tau[key] for tau in taus) / len(taus) for key in NUMBERS[1:])
-                    ours = between_seeds([tau["mean"] for tau in taus])
-                    yield Cell(setting, pair, label, ours, std, sig, theirs)
-
-
-def reproduced(found: Sequence[Cell]) -> tuple[int, int]:
-    """(cells within CLOSE of any published set, cells that have a published number)."""
-    near = [
-        abs(cell.ours.mean - their) <= CLOSE
-        for cell in found
-        if (their := nearest(cell.ours.mean, cell.means)) is not None
+    errors = [
+        f"to `{source}` {ours_:.3f} (the constants {constants:.3f})"
+        for at, source in enumerate(sources)
+        if (ours_ := error(found, at)) is not None and (constants := error(found, at, guess)) is not None
     ]
-    return sum(near), len(near)
-
-
-def same_order(found: Sequence[Cell]) -> tuple[int, int]:
-    """(pairs of encoders in the order of any published set, pairs whose order was published).
-
-    By mean tau_g and tau_loo, for each dataset, attention and class.
-    """
-    by_encoder: dict[tuple[str, ...], list[Cell]] = {}
-    for cell in found:
-        dataset, _, attention = cell.setting
-        if cell.pair in ATTENTION_PAIRS:
-            by_encoder.setdefault((dataset, attention, cell.pair, cell.label), []).append(cell)
-    same = known = 0
-    for encoders in by_encoder.values():
-        for a, b in combinations(encoders, 2):
-            both = [(x, y) for x, y in zip(a.means, b.means, strict=True) if x is not None and y is not None]
-            known += bool(both)
-            same += any((a.ours.mean - b.ours.mean) * (x - y) > 0 for x, y in both)
-    return same, known
+    if errors:
+        between = [
+            abs(x - y) for cell in found for x, y in combinations([m for m in cell.means if m is not None], 2)
+        ]
+        each_other = f"; of the published sets to each other {fmean(between):.3f}" if between else ""
+        yield f"Mean absolute error of our means: {', '.join(errors)}{each_other}."
+    known_variation = variation((cell.ours, cell.means) for cell in found)
+    told = [beyond for cell in found if (beyond := far(cell.ours, cell.means, known_variation)) is not None]
+    if told:
+        yield (
+            f"**{told.count(False)} of {len(told)}** are inside the 95% prediction interval that our seeds and the "
+            "spread between the published sets allow; 95% would be expected if nothing but chance were different."
+        )
+    same, pairs = same_order(found)
+    yield (
+        f"Which of two encoders has the higher τ_g or τ_loo, on one dataset with one attention, is as published in "
+        f"**{same} of {pairs}** comparisons. The rule “average > CNN > BiLSTM”, without any model, gets "
+        f"{same_order(found, by_rule)[0]}."
+    )
 
 
 def table(found: Sequence[Cell], sources: Sequence[str]) -> Table:
     """Table 2: mean tau ± std, fraction significant, by predicted class and overall."""
-    rows = []
-    for cell in found:
-        their = nearest(cell.ours.mean, cell.means)
-        rows.append(
-            (
-                *cell.setting,
-                SYMBOLS[cell.pair],
-                cell.label,
-                f"{seeds(cell.ours)} ± {cell.std:.2f}",
-                f"{cell.sig_frac:.2f}",
-                *(
-                    "-" if row is None else f"{row[0]:.2f} ± {row[1]:.2f}, {row[2]:.2f}"
-                    for row in cell.theirs
-                ),
-                difference(cell.ours, cell.means),
-                "" if their is None or abs(cell.ours.mean - their) <= CLOSE else "far",
-            )
+    known = variation((cell.ours, cell.means) for cell in found)
+    rows = [
+        (
+            *(*cell.setting, SYMBOLS[cell.pair], cell.label),
+            f"{seeds(cell.ours)} ± {cell.std:.2f}",
+            significant(cell),
+            *("-" if row is None else f"{row[0]:.2f} ± {row[1]:.2f}, {row[2]:.2f}" for row in cell.theirs),
+            difference(cell.ours, cell.means, known),
+            "far" if far(cell.ours, cell.means, known) else "",
         )
+        for cell in found
+    ]
     header = (
-        *(*SETTING, "tau", "class", "ours: mean ± std", "sig."),
+        *(*SETTING, "tau", "class", "ours: mean ± std", "sig. (+/−)"),
         *(f"{source}: mean ± std, sig." for source in sources),
-        *("ours - nearest", ""),
+        *("ours - published (± expected)", ""),
     )
     note = (
         "Kendall tau between explanations over the words of each test text (Table 2), mean ± standard deviation "
-        f"over texts. `far`: more than {CLOSE} from both published sets. Where we have several seeds, the mean is "
-        "theirs, and the spread between them stands in brackets."
+        "over texts; the share that is significant, above and below 0. Where we have several seeds, the mean is "
+        "theirs, and the spread between them stands in brackets. `far`: beyond the 95% prediction interval around the "
+        "mean of the published sets, from the variance between our seeds and between those sets, pooled over the table."
     )
     return Table("Correlation of attention with other measures", header, tuple(rows), note)
+
+
+def significant(cell: Cell) -> str:
+    """The share that is significant; by sign where it is known."""
+    signs = "" if cell.positive is None else f" ({cell.positive:.2f}/{cell.negative or 0.0:.2f})"
+    return f"{cell.sig_frac:.2f}{signs}"
 
 
 def overall_means(trial: Trial) -> dict[str, float]:

@@ -69,21 +69,36 @@ def method_scorer(model: Network, name: str, states: States) -> Scorer:
     explainer.check(model.can)
     options = {"parts": "passage"} if "parts" in explainer.options else {}
     knows = "output" in explainer.keywords
+    limit = getattr(model, "limit", None) if "attends" in explainer.needs else None
 
     def scores(batch: Batch, output: Output) -> Tensor:
-        known = {"output": output} if knows else {}
-        return explainer.run(model, batch, output.predicted, **options, **known).passage
+        """A text that is read in windows has no one attention: what needs it is nan for all its words."""
+        import torch
+
+        from heedful.experiments.faithfulness_scores import reads_at_once
+
+        whole = np.ones(len(batch), dtype=np.bool_) if limit is None else reads_at_once(batch) <= limit
+        if whole.all():
+            known = {"output": output} if knows else {}
+            return explainer.run(model, batch, output.predicted, **options, **known).passage
+        found = torch.full(batch.passage.ids.shape, torch.nan, dtype=model.dtype, device=model.device)
+        rows = torch.from_numpy(np.flatnonzero(whole)).to(model.device)
+        if len(rows):
+            some = explainer.run(model, batch.rows(rows), output.predicted[rows], **options).passage
+            found[rows] = 0.0
+            found[rows, : some.shape[1]] = some.detach().to(found.dtype)
+        return found
 
     return scores
 
 
 def common_columns(model: Network, examples: Ints, batch: Batch, output: Output) -> Chunk:
-    """What every experiment's rows have; without attention its largest weight is undefined."""
+    """What every experiment's rows have; without one attention over all of a text its largest weight is undefined."""
     real = words_of(batch)
     peak = np.full(len(batch), np.nan)
     if EXPLAINERS.find(ATTENTION).needs <= model.can:
         weights = by_word(method_scorer(model, ATTENTION, {})(batch, output), batch.passage)
-        peak = np.where(real.any(1), weights.max(1, initial=0.0).astype(np.float64), np.nan)
+        peak = np.where(real.any(1), weights.astype(np.float64).max(1, initial=0.0), np.nan)
     return {
         "example": np.asarray(examples, dtype=np.int64),
         "predicted": output.predicted.cpu().numpy(),
@@ -138,8 +153,8 @@ def found_by_method(
     }
     for name, method in methods.items():
         scores = by_word(method(batch, output), batch.passage).astype(np.float64)
-        found = measure_scores(np.abs(scores) if absolute else scores, real, evidence, ties)
-        yield {"method": [name] * len(batch)} | about | found
+        scores = measure.join_near(np.abs(scores) if absolute else scores, real)
+        yield {"method": [name] * len(batch)} | about | measure_scores(scores, real, evidence, ties)
     for name, scores in controls.items():
         yield {"method": [name] * len(batch)} | about | measure_scores(scores, real, evidence, ties)
 

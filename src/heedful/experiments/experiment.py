@@ -79,6 +79,9 @@ class Experiment:
     measures: tuple[Measure, ...] = ()
     statistics: tuple[Statistic, ...] = ()  # of a run, beside other runs
     method_measures: tuple[MethodMeasure, ...] = ()  # what it tells of each explainer, for `heedful audit`
+    within_budget: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # options of an audit: more texts, each for less
     weights: Weights | None = None
     draw: Callable[[Trial], Sequence[Figure]] | None = None
     judge: Callable[[Trial], Verdict] | None = None  # None: the experiment has no say in the headline

@@ -163,7 +163,9 @@ FAITHFULNESS = Experiment(
             "Best method reaches: the share of the way from a random order to the best found, in comprehensiveness.",
         ),
     ),
-    method_measures=METHOD_MEASURES, draw=figures, judge=verdict, examples=reasons, tabulate=compare,
+    method_measures=METHOD_MEASURES,
+    within_budget={"operators": ("delete", "mask", "zero"), "points": 10, "draws": 5, "beam": 1},
+    draw=figures, judge=verdict, examples=reasons, tabulate=compare,
     forwards=(40, 150),  # by word: six methods, two directions, draws and the beam, under four operators
     explainers=explainers_of,
 )  # fmt: skip

@@ -92,7 +92,7 @@ def run(model: Attends, batches: Batches, config: HeadsConfig, rng: np.random.Ge
 
 
 def _layers(config: HeadsConfig, layers: int) -> list[int]:
-    from heedful.explainers.attention_weights import layer_number
+    from heedful.models.network import layer_number
 
     return [
         layer_number(layer, layers) for layer in (range(layers) if config.layers is None else config.layers)

@@ -148,6 +148,9 @@ def hide(
     lost = (before - p.gather(3, label)[..., 0]).cpu().numpy()  # (2, asked, texts)
     correct = model.link.predicted(logits).view(2, len(asked), n)[0] == batch.labels
     right = correct.double().cpu().numpy()
+    for i, (method, _) in enumerate(asked):  # of a text of which a method says nothing
+        silent = (np.isnan(scores[method]) & real).any(1)
+        lost[:, i, silent], right[i, silent] = np.nan, np.nan
     return {
         question: {"drop": lost[0, i], "sufficiency": lost[1, i], "correct": right[i]}
         for i, question in enumerate(asked)

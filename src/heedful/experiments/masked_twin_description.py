@@ -14,8 +14,9 @@ from heedful.experiments.verdict import Grade, Verdict, Wording, border, ends, g
 from heedful.figures.figure import Figure
 from heedful.figures.names import method_name
 from heedful.measure.columns import Floats, rows_of
+from heedful.measure.paired import paired
 from heedful.measure.rank import kendall
-from heedful.measure.statistics import Interval, paired
+from heedful.measure.statistics import Interval
 
 QUESTION = "Can what masking words says of this model be believed?"
 RANDOM = "random"
@@ -68,6 +69,12 @@ def by_text(table: pa.Table, method: str, name: str) -> Floats:
     return np.asarray(np.bincount(place, column(rows, name)) / np.bincount(place))
 
 
+def _mean(values: Floats) -> float:
+    """Over the texts of which a method says something."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if known.size else float("nan")
+
+
 def summarise(table: pa.Table) -> Summary:
     """`curves`: the four columns by method and fraction. `above_random`: by method, how much more is lost than with
     random words hidden, of the model and of the twin (relative area between curves, not normalised). `strangeness`:
@@ -104,7 +111,7 @@ def _strangeness(table: pa.Table) -> Line:
 
 
 def _difference(first: Floats, second: Floats) -> Line:
-    test = paired(first, second, np.random.default_rng(0), resamples=999)
+    test = paired(first, second)
     return plain({"n": test.n, "mean": test.difference, "low": test.low, "high": test.high, "p": test.p})
 
 
@@ -113,7 +120,7 @@ def order_of_methods(table: pa.Table) -> float:
     methods = [name for name in methods_of(table) if name != RANDOM]
     if len(methods) < 2:
         return float("nan")
-    means = [[by_text(table, name, who).mean() for name in methods] for who in ("drop", "twin_drop")]
+    means = [[_mean(by_text(table, name, who)) for name in methods] for who in ("drop", "twin_drop")]
     ours, theirs = (np.array([row]) for row in means)
     return float(kendall(ours, theirs, np.ones_like(ours, dtype=np.bool_)).tau[0])
 
@@ -130,13 +137,13 @@ def verdict(trial: Trial) -> Verdict:
     methods = [name for name in methods_of(table) if name != RANDOM]
 
     def ranking(who: str) -> str:
-        means = {name: float(by_text(table, name, who).mean()) for name in methods}
+        means = {name: _mean(by_text(table, name, who)) for name in methods}
         return ", ".join(
             f"{method_name(name)} {means[name]:.2f}" for name in sorted(means, key=lambda n: -means[n])
         )
 
     order = "" if np.isnan(tau) else f" They order methods alike with Kendall's τ = {tau:.2f}."
-    right = [by_text(table, RANDOM, name).mean() for name in ("correct", "twin_correct")]
+    right = [_mean(by_text(table, RANDOM, name)) for name in ("correct", "twin_correct")]
     sentence = (
         f"With random words hidden the model predicts {right[0]:.2f} of the labels and its twin, which was trained "
         f"with hidden words, {right[1]:.2f}: {interval(found)} are lost because such texts are strange to it, in "

@@ -289,10 +289,10 @@ def observer(network: Network, view: View | None = None, general: bool = False) 
     @torch.no_grad()
     def observe(examples: Ints, batch: Batch) -> Observed:
         attends: Attends = network  # type: ignore[assignment]
-        weights = attends.attentions(batch)  # (B, layers, heads, to, from)
+        weights = attends.attentions(batch, chosen.layer)  # (B, 1, heads, to, from)
         heads: Sequence[int] | None = chosen.heads
         there = present(batch, weights.shape[-1])
-        row = attention_row(weights, there, chosen.layer, heads, chosen.row or row_of(network))  # (B, from)
+        row = attention_row(weights, there, 0, heads, chosen.row or row_of(network))  # (B, from)
         front, real = real_words_first(batch.passage.mask)
         output = network(batch)
         return EditedAttention(

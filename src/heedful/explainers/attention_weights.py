@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from heedful.errors import Mistake, one_of
-from heedful.explainers.explainer import Explainer, Scores
+from heedful.explainers.explainer import Explainer, Scores, scores_of_tokens
 from heedful.models.classifier import AttentiveOutput
-from heedful.models.network import Attends, Network, Output
+from heedful.models.network import Attends, Network, Output, layer_number
 from heedful.models.sequence import present as present_of
 from heedful.models.sequence import split
 from heedful.records import Batch
@@ -33,23 +33,20 @@ def attention(
     output: what the model says of the batch, where that is known already and holds its attention.
     """
     if isinstance(output, AttentiveOutput):
+        layer_number(layer, 1)
         weights = output.alpha[:, None, None, None]
     else:
         with torch.no_grad():
-            weights = model.attentions(batch)  # (batch, layers, heads, to, from)
+            weights = model.attentions(batch, layer)  # (batch, 1, heads, to, from)
     there = present_of(batch, weights.shape[-1])  # (batch, from)
-    values = attention_row(weights, there, layer, heads, row or row_of(model))  # (batch, from)
+    values = attention_row(weights, there, 0, heads, row or row_of(model))  # (batch, from)
     return token_scores(values, batch, len(batch))
 
 
 def token_scores(values: Tensor, batch: Batch, forward_passes: int) -> Scores:
     """Values at the places of tokens (batch, width) as scores of words; `special` is what other tokens got."""
     passage, query = split(values, batch)
-    special = (passage * ~batch.passage.mask).sum(1)  # (batch,)
-    if query is not None and batch.query is not None:
-        special = special + (query * ~batch.query.mask).sum(1)
-        query = query * batch.query.mask
-    return Scores(passage * batch.passage.mask, query, forward_passes=forward_passes, special=special)
+    return scores_of_tokens(passage, query, batch, forward_passes)
 
 
 def row_of(model: Network) -> Row:
@@ -74,13 +71,6 @@ def attention_row(weights: Tensor, present: Tensor, layer: int, heads: Heads, ro
         return one[torch.arange(len(one), device=one.device), last]
     there = present[:, :to].to(one.dtype).unsqueeze(-1)  # (batch, to, 1)
     return (one * there).sum(1) / there.sum(1).clamp(min=1)
-
-
-def layer_number(layer: int, layers: int) -> int:
-    """0 to layers - 1; -1 is the last."""
-    if not -layers <= layer < layers:
-        raise Mistake(f"layer {layer}: this model has {layers} layers of attention, 0 to {layers - 1}.")
-    return layer % layers
 
 
 def head_numbers(heads: Heads, n_heads: int) -> list[int]:

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from heedful.errors import Mistake
-from heedful.explainers.attention_weights import Heads, Row, head_numbers, layer_number, token_scores
+from heedful.explainers.attention_weights import Heads, Row, head_numbers, token_scores
 from heedful.explainers.explainer import Explainer, Scores
 from heedful.explainers.frozen import tensors
 from heedful.explainers.self_attention import (
@@ -28,7 +28,7 @@ from heedful.explainers.self_attention import (
     rows_of,
     weights_of,
 )
-from heedful.models.network import SelfAttends
+from heedful.models.network import SelfAttends, layer_number
 from heedful.records import Batch
 
 MIXES = frozenset({"matmul", "bmm", "einsum"})  # weights x values

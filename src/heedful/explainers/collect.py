@@ -32,7 +32,7 @@ from heedful.data.batching import TextEncoder
 from heedful.errors import Mistake
 from heedful.explainers.explainer import Axiom, Explainer, Scores
 from heedful.heatmap import checked
-from heedful.records import Batch, Example, Tokens, Words
+from heedful.records import AnswerKind, Batch, Example, Tokens, Words
 from heedful.views import PARTS, strings, text_columns
 
 Answer = dict[str, NDArray[Any]]  # what one method says of some texts, by name
@@ -99,7 +99,7 @@ class Collector:
         self.positions.word[ranges(first, self.texts.n_words[texts])] = word.cpu().numpy()
         self.texts.split[texts] = True
 
-    def columns(self, labels: tuple[str, ...]) -> Columns:
+    def columns(self, labels: tuple[str, ...], kind: AnswerKind = "one label") -> Columns:
         """Everything, in the order of the examples."""
         n, order = len(self.examples), np.concatenate(self.order)
         answers = [{name: np.concatenate(chunks) for name, chunks in each.items()} for each in self.answers]
@@ -125,6 +125,7 @@ class Collector:
             ),
             self._scores(answers, order),
             to_example_order(np.concatenate(self.probabilities), order).ravel(),
+            (kind,),
         )
 
     def _attributions(self, method: int, answer: Answer, targets: Ints, order: Ints) -> Attributions:

@@ -107,5 +107,5 @@ def _without(tokens: Tokens, gone: Tensor) -> Tokens:
         None if index is None else moved(index, -1) for index in (tokens.word_index, tokens.sentence_index)
     )
     present = torch.arange(longest, device=gone.device) < lengths
-    ids, mask = moved(tokens.ids, tokens.reserved.pad), moved(tokens.mask, 0)
+    ids, mask = moved(tokens.ids, tokens.reserved.filler), moved(tokens.mask, 0)
     return Tokens(ids, present, mask, word, tokens.reserved, sentence)

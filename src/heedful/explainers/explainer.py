@@ -17,7 +17,7 @@ from torch import Tensor
 
 from heedful.errors import Mistake
 from heedful.models.network import require
-from heedful.records import MethodKind
+from heedful.records import Batch, MethodKind, Tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,27 @@ class Scores:
     backward_passes: int | Tensor = 0
     special: Tensor | None = None  # (batch,) sum of the scores of special tokens, which are no words
     rest: Mapping[str, Tensor] = field(default_factory=dict)  # (batch,) by name: what fell to no token at all
+
+
+def scores_of_tokens(
+    passage: Tensor, query: Tensor | None, batch: Batch, forward_passes: int, backward_passes: int = 0
+) -> Scores:
+    """Values at every token (batch, length) as scores of words; `special` is what the other tokens got."""
+
+    def others(values: Tensor, tokens: Tokens) -> Tensor:
+        return (values * (tokens.present & ~tokens.mask)).sum(1)  # (batch,)
+
+    special = others(passage, batch.passage)
+    if query is not None and batch.query is not None:
+        special = special + others(query, batch.query)
+        query = query * batch.query.mask
+    return Scores(
+        passage=passage * batch.passage.mask,
+        query=query,
+        forward_passes=forward_passes,
+        backward_passes=backward_passes,
+        special=special,
+    )
 
 
 @dataclass(frozen=True, slots=True)

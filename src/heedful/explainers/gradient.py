@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from heedful.errors import Mistake, one_of
-from heedful.explainers.explainer import Explainer, Scores
+from heedful.explainers.explainer import Explainer, Scores, scores_of_tokens
 from heedful.explainers.path_gradient import PathGradient, gradients_of
 from heedful.models.link import Of
 from heedful.models.network import Differentiable, Network, require
@@ -55,7 +55,7 @@ def slopes(
     asked = explained_parts(model, parts, of)
     gradients, end = _at_input(model, batch, target, of, asked, hold_attention)
     if product:
-        found = gradients.integrate(end, end, room=1)
+        found = [None if one is None else one[:, 0] for one in gradients.by_step(end, room=1)]
     else:
         found = [
             None if path is None or slope is None else path.at_embeddings(slope).square().sum(-1).sqrt()
@@ -77,7 +77,8 @@ def _at_input(
         require({"edits_attention"}, model.can, "hold_attention")
     zero = torch.zeros((), device=model.device, dtype=model.dtype)
     starts = (zero if "passage" in asked else None, zero if "query" in asked else None)
-    return gradients_of(model)(model, batch, target, of, starts, hold_attention), zero.new_ones(1)
+    way = gradients_of(model)(model, batch, target, of, starts, hold_attention, special=True)
+    return way, zero.new_ones(1)
 
 
 def _scores(batch: Batch, values: Sequence[Tensor | None]) -> Scores:
@@ -86,12 +87,7 @@ def _scores(batch: Batch, values: Sequence[Tensor | None]) -> Scores:
     if passage is None:
         assert query is not None
         passage = query.new_zeros(batch.passage.ids.shape)
-    return Scores(
-        passage=passage * batch.passage.mask,
-        query=None if query is None or batch.query is None else query * batch.query.mask,
-        forward_passes=len(batch),
-        backward_passes=len(batch),
-    )
+    return scores_of_tokens(passage, query, batch, len(batch), len(batch))
 
 
 def explained_parts(model: Network, parts: Parts, of: Of = "logit") -> tuple[Parts, ...]:

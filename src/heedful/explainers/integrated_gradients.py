@@ -13,6 +13,7 @@ from typing import Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.errors import Mistake, one_of
@@ -23,9 +24,10 @@ from heedful.models.link import Of
 from heedful.models.network import Differentiable
 from heedful.records import Batch, Tokens
 
-Method = Literal["riemann_right", "riemann_middle", "gausslegendre"]
+Method = Literal["riemann_right", "riemann_middle", "gausslegendre", "fejer"]
 Baseline = Literal["zero", "unk", "mask", "pad"] | float | Tensor
-METHODS = ("riemann_right", "riemann_middle", "gausslegendre")
+NESTED = ("fejer",)
+METHODS = ("riemann_right", "riemann_middle", "gausslegendre", "fejer")
 
 
 def integrated_gradients(
@@ -38,7 +40,8 @@ def integrated_gradients(
 
     baselines: "zero", "unk", "mask" or "pad" (every word that token), a number, or a tensor (dim,) or like x; a pair
         gives passage and query their own. Markers keep their embedding in the baseline (see path.py).
-    method: "riemann_right" is equation 4 to the letter; "gausslegendre" needs far fewer steps.
+    method: "riemann_right" is equation 4 to the letter; "gausslegendre" needs far fewer steps. "fejer" needs
+        about as few, and none of its points is lost when steps are doubled: the one to take with `tolerance`.
     internal_batch_size: texts (times steps) in one forward pass; None: as many as are fastest.
     tolerance: double the steps of each text until |gap| <= tolerance * scale, or `max_steps` are reached.
     parts: what is not asked for stays at its input, and completeness is about the part that moves.
@@ -51,24 +54,34 @@ def integrated_gradients(
     query = like.new_zeros(batch.query.ids.shape) if batch.query is not None else None
     change, gap = like.new_zeros(2, len(batch))  # (batch,) f(x) - f(b), and what the scores miss of it
     rows, forward, backward = torch.arange(len(batch), device=like.device), 0, 0
+    slopes: list[Tensor | None] = [None, None]  # of passage and query: (batch, steps, length) . (x - b)
     while len(rows) > 0:
         a, weights = nodes(n_steps, method, like)
-        for some, room in cut_steps(model, batch, rows, n_steps, internal_batch_size):
+        # every second point of a nested rule is one of the rule before
+        new = slice(None, None, 2) if method in NESTED and slopes[0] is not None else slice(None)
+        slopes = [
+            _spread(part, before, len(a), new) for part, before in zip((passage, query), slopes, strict=True)
+        ]
+        for some, room in cut_steps(model, batch, rows, len(a[new]), internal_batch_size):
             texts = batch.rows(some)
             starts = _baselines(model, batch, some, texts, asked, bases)
             gradients = gradients_of(model)(model, texts, target[some], of, starts)
-            change[some] = gradients.change(like)
-            gap[some] = -change[some]
-            shares = gradients.integrate(a, weights, room)  # (texts, length) of passage and query
-            for part, share in zip((passage, query), shares, strict=True):
-                if part is not None and share is not None:
-                    part[some, : share.shape[1]] = share
-                    gap[some] += share.sum(1)
-        forward, backward = forward + len(rows) * (n_steps + 2), backward + len(rows) * n_steps
-        if tolerance is None or n_steps >= max_steps:
+            if forward == 0:
+                change[some] = gradients.change(like)
+            for kept, found in zip(slopes, gradients.by_step(a[new], room), strict=True):
+                if kept is not None and found is not None:
+                    kept[some, new, : found.shape[2]] = found
+        gap[rows] = -change[rows]
+        for part, kept in zip((passage, query), slopes, strict=True):
+            if part is not None and kept is not None:
+                part[rows] = torch.einsum("nkl,k->nl", kept[rows], weights)
+                gap[rows] += part[rows].sum(1)
+        forward += len(rows) * (len(a[new]) + (2 if forward == 0 else 0))
+        backward += len(rows) * len(a[new])
+        n_steps = 2 * n_steps + 1 if method in NESTED else min(2 * n_steps, max(max_steps, n_steps + 1))
+        if tolerance is None or n_steps > max_steps:
             break
         rows = rows[gap[rows].abs() > tolerance * change[rows].abs()]
-        n_steps = min(2 * n_steps, max_steps)
     return Scores(
         passage=passage,
         query=query if "query" in asked else None,
@@ -79,15 +92,43 @@ def integrated_gradients(
     )
 
 
+def _spread(part: Tensor | None, before: Tensor | None, steps: int, new: slice) -> Tensor | None:
+    """Room for the slopes of so many steps, (batch, steps, length), with those of the rule before in it."""
+    if part is None:
+        return None
+    found = part.new_zeros(len(part), steps, part.shape[1])
+    if before is not None and new.step == 2:
+        found[:, 1::2] = before
+    return found
+
+
 def nodes(n_steps: int, method: Method, like: Tensor) -> tuple[Tensor, Tensor]:
     """Points a_k in (0, 1] and their weights, which sum to 1: (steps,) each, of the type of `like`."""
-    if method == "gausslegendre":
-        points, weights = np.polynomial.legendre.leggauss(n_steps)  # on (-1, 1)
+    if method in ("gausslegendre", "fejer"):
+        rule = np.polynomial.legendre.leggauss if method == "gausslegendre" else fejer
+        points, weights = rule(n_steps)  # on (-1, 1)
         points, weights = (1 + points) / 2, weights / 2
     else:
         points = (np.arange(n_steps) + (1.0 if method == "riemann_right" else 0.5)) / n_steps
         weights = np.full(n_steps, 1 / n_steps)
     return torch.from_numpy(points).to(like), torch.from_numpy(weights).to(like)
+
+
+def fejer(n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Points and weights on (-1, 1): Fejér's second rule, at cos(k pi / (n + 1)), with points moved towards the middle.
+
+    f along a path through a network changes fast anywhere, not at the ends, where these points crowd. A map g moves
+    them, and weights are times g' (Hale & Trefethen 2008, the arcsine cut at degree 9); it saves about a third of them.
+    """
+    theta = np.pi * np.arange(1, n + 1) / (n + 1)  # (n,)
+    odd = np.arange(1, n + 1, 2)  # of the sine series of a constant
+    x = np.cos(theta)
+    weights = 4 / (n + 1) * np.sin(theta) * (np.sin(np.outer(theta, odd)) / odd).sum(1)
+    series = np.array([1, 1 / 6, 3 / 40, 5 / 112, 35 / 1152])  # of the arcsine: x, x^3, ..., x^9
+    power = 2 * np.arange(5) + 1
+    moved = (x[:, None] ** power) @ series / series.sum()
+    weights = weights * ((x[:, None] ** (power - 1)) @ (series * power))
+    return moved, weights * 2 / weights.sum()
 
 
 @torch.no_grad()

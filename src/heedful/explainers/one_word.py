@@ -89,7 +89,7 @@ def change_each_word(
                 return _query(model, batch, request)
             found = _unchanged(_passage(model, batch, request, tolerance, output), batch.passage, request)
             return (
-                replace(found, changed=_same_text(batch.passage, found.changed))
+                replace(found, changed=_same_text(model, batch.passage, found.changed))
                 if operator == "delete"
                 else found
             )
@@ -104,11 +104,26 @@ def _unchanged(found: OneWord, tokens: Tokens, request: Request) -> OneWord:
     return replace(found, changed=torch.where(same, found.original.unsqueeze(1), found.changed))
 
 
-def _same_text(tokens: Tokens, changed: Tensor) -> Tensor:
+def _same_text(model: AttentiveClassifier, tokens: Tokens, changed: Tensor) -> Tensor:
     """Of equal words side by side ("very very") it is the same text whichever is deleted: bit for bit one answer.
+    To an average, which knows no order, equal words are the same wherever they stand.
 
     Rounding would otherwise order them, and rank correlations count an order where there is a tie.
     """
+    if isinstance(model.encoder, Average):
+        ids = tokens.ids.masked_fill(~tokens.mask, -1)
+        ordered, places = ids.sort(
+            dim=1, stable=True
+        )  # (batch, length): equal words side by side, the first one first
+        begins = torch.ones_like(tokens.mask)
+        begins[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+        place = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
+        start = (
+            place.masked_fill(~begins, 0).cummax(1).values
+        )  # where its row of equals begins, in that order
+        first = torch.zeros_like(ids).scatter(1, places, places.gather(1, start))
+        first = torch.where(tokens.mask, first, place)
+        return changed.gather(1, first.unsqueeze(-1).expand_as(changed))
     again = torch.zeros_like(tokens.mask)  # (batch, length): the word before is the same
     again[:, 1:] = (tokens.ids[:, 1:] == tokens.ids[:, :-1]) & tokens.mask[:, 1:] & tokens.mask[:, :-1]
     place = torch.arange(again.shape[1], device=again.device).expand_as(again)

@@ -29,12 +29,13 @@ class ProjectionPath(Path):
     present: Tensor  # (texts, length)
 
     @classmethod
-    def through(cls, encoder: BiLSTM, tokens: Tokens, x: Tensor, baseline: Tensor) -> ProjectionPath:
-        words = tokens.mask.unsqueeze(-1)  # (texts, length, 1): only they move
+    def through(
+        cls, encoder: BiLSTM, tokens: Tokens, x: Tensor, baseline: Tensor, moves: Tensor
+    ) -> ProjectionPath:
         weights = recurrence.Weights.of(encoder)
         Wx = weights.project(x)  # (length, 2, texts, 4 hidden)
         change = weights.project(x - baseline) if baseline.any() else Wx
-        step = recurrence.turn(change * words.transpose(0, 1).unsqueeze(1), tokens.present)
+        step = recurrence.turn(change * moves.T[:, None, :, None], tokens.present)
         p = recurrence.turn(Wx, tokens.present) + weights.b.unsqueeze(1)
         return cls(p, step, weights, tokens.present)
 
@@ -46,11 +47,11 @@ class ProjectionPath(Path):
         """h (texts * steps, length, hidden) at such points."""
         return recurrence.join_directions(recurrence.states(point, self.weights.W_hh), present)
 
-    def along(self, slope: Tensor, weights: Tensor) -> Tensor:
+    def along(self, slope: Tensor, steps: int) -> Tensor:
         length, _, texts, wide = self.x.shape
-        by_step = slope.view(length, 2, texts, len(weights), wide)
-        shares = (torch.einsum("ldnkg,k->ldng", by_step, weights) * self.step).sum(-1)  # (length, 2, texts)
-        return recurrence.turn(shares, self.present).sum(1).T
+        by_step = slope.view(length, 2, texts, steps, wide)
+        shares = (by_step * self.step.unsqueeze(3)).sum(-1)  # (length, 2, texts, steps)
+        return recurrence.turn(shares, self.present).sum(1).permute(1, 2, 0)
 
     def at_embeddings(self, slope: Tensor) -> Tensor:
         present = self.present.repeat_interleave(slope.shape[2] // len(self.present), 0)
@@ -80,7 +81,7 @@ class BiLSTMPathGradient(PathGradient):
                 self.still[i] = encoder(x, part.present)
             else:
                 assert isinstance(encoder, BiLSTM)
-                paths[i] = ProjectionPath.through(encoder, part, x, baseline)
+                paths[i] = ProjectionPath.through(encoder, part, x, baseline, self._moves(part))
         return paths
 
     def _f(self, points: list[Tensor | None], n_steps: int) -> Tensor:

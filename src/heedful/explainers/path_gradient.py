@@ -15,7 +15,7 @@ from torch import Tensor
 from heedful.explainers.path import Path
 from heedful.models.link import Of
 from heedful.models.network import Differentiable
-from heedful.records import Batch
+from heedful.records import Batch, Tokens
 
 TOKENS = 4096  # in one forward pass: more do not fit the processor's cache, and take longer each
 
@@ -59,9 +59,10 @@ class PathGradient:
         of: Of,
         baselines: tuple[Tensor | None, Tensor | None],  # of passage and query, like x
         hold_attention: bool = False,  # alpha is a constant: words count only through the states they make
+        special: bool = False,  # markers and other special tokens move, too
     ) -> None:
         self.network, self.batch, self.target, self.of = network, batch, target, of
-        self.hold_attention = hold_attention
+        self.hold_attention, self.special = hold_attention, special
         self.paths = self._paths(baselines)
 
     @classmethod
@@ -71,9 +72,15 @@ class PathGradient:
     def _paths(self, baselines: tuple[Tensor | None, Tensor | None]) -> list[Path | None]:
         tokens = (self.batch.passage, self.batch.query)
         return [
-            None if part is None or b is None else Path.between(part, self.network.embed(part), b)
+            None
+            if part is None or b is None
+            else Path.between(self.network.embed(part), b, self._moves(part))
             for part, b in zip(tokens, baselines, strict=True)
         ]
+
+    def _moves(self, tokens: Tokens) -> Tensor:
+        """(texts, length)"""
+        return tokens.present if self.special else tokens.mask
 
     def change(self, like: Tensor) -> Tensor:
         """f(x) - f(b): (texts,)."""
@@ -82,16 +89,14 @@ class PathGradient:
             f = self._f([None if path is None else path.at(ends) for path in self.paths], 2).view(-1, 2)
         return f[:, 1] - f[:, 0]
 
-    def integrate(self, a: Tensor, weights: Tensor, room: int) -> list[Tensor | None]:
-        """sum_k weights_k (df_c/dx at a_k) . (x - b) for each word: (texts, length) of each part that moves."""
-        total: list[Tensor | None] = [None] * len(self.paths)
-        for first in range(0, len(a), room):
-            some = slice(first, first + room)
-            for i, (path, slope) in enumerate(zip(self.paths, self.slopes(a[some]), strict=True)):
+    def by_step(self, a: Tensor, room: int) -> list[Tensor | None]:
+        """(df_c/dx at a_k) . (x - b) for each step and word: (texts, steps, length) of each part that moves."""
+        found: list[list[Tensor]] = [[] for _ in self.paths]
+        for some in torch.split(a, room):
+            for part, path, slope in zip(found, self.paths, self.slopes(some), strict=True):
                 if path is not None and slope is not None:
-                    share, so_far = path.along(slope, weights[some]), total[i]
-                    total[i] = share if so_far is None else so_far + share
-        return total
+                    part.append(path.along(slope, len(some)))
+        return [torch.cat(part, dim=1) if part else None for part in found]
 
     def slopes(self, a: Tensor) -> list[Tensor | None]:
         """df_c at the points of each path (see `Path.at`), of their shape; None for a part that does not move."""

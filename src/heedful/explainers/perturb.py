@@ -108,7 +108,7 @@ def ask(
             try:
                 answers.append(answer(edit(tokens, edits, first[done : done + size], operator, token)))
             except (MemoryError, RuntimeError) as error:
-                if size == 1 or not _out_of_memory(error):
+                if size == 1 or not is_out_of_memory(error):
                     raise
                 most = size // 2
                 continue
@@ -189,5 +189,5 @@ def _code(tokens: Tokens) -> Tensor:
     return code if tokens.sentence_index is None else code + (tokens.sentence_index + 1) * 2**34
 
 
-def _out_of_memory(error: Exception) -> bool:
+def is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or any(sign in str(error).lower() for sign in OUT_OF_MEMORY)

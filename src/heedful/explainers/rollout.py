@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import maximum_flow
 from torch import Tensor
 
 from heedful.errors import Mistake
-from heedful.explainers.attention_weights import Heads, Row, head_numbers, layer_number, token_scores
+from heedful.explainers.attention_weights import Heads, Row, head_numbers, token_scores
 from heedful.explainers.explainer import Explainer, Scores
 from heedful.explainers.self_attention import (
     mean_row,
@@ -24,7 +24,7 @@ from heedful.explainers.self_attention import (
     rows_of,
     weights_of,
 )
-from heedful.models.network import SelfAttends
+from heedful.models.network import SelfAttends, layer_number
 from heedful.records import Batch
 
 UNIT = 2**29  # SciPy's flows are whole numbers of 32 bits: capacities are rounded to 1 / UNIT

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from heedful.check_columns import check_columns
+from heedful.data.batching import Encoded, Ints, cut
 from heedful.errors import Mistake
 from heedful.explainers import find
 from heedful.explainers.collect import Call, Collector
-from heedful.explainers.explainer import Explainer
+from heedful.explainers.explainer import Explainer, Scores
+from heedful.explainers.perturb import is_out_of_memory
 from heedful.explanation import Explanation
 from heedful.models.model import Model
 from heedful.models.network import token_budget
-from heedful.records import Example
+from heedful.records import Batch, Example
 
 EXPLAIN_BUDGET = 2**13  # tokens of a batch: gradients keep every step's tensors
+BATCH = 64  # texts
+Answer = tuple[
+    Batch, Tensor, Tensor, list[Scores]
+]  # (batch, labels) probabilities, (batch,) targets, by method
 
 
 def explain(
@@ -41,15 +50,49 @@ def explain(
     wanted = None if target is None else model.label_index(target)
     calls = [Call(explainer, options_of(explainer, options)) for explainer in chosen]
     collector = Collector(examples, calls, model.text)
-    budget = token_budget(model.network, EXPLAIN_BUDGET)
-    for indices, batch in model.encode(examples).batches(64, token_budget=budget):
+
+    def answer(batch: Batch) -> Answer:
         with torch.inference_mode():
             p = model.network(batch).probabilities  # (batch, labels)
         targets = p.argmax(-1) if wanted is None else p.new_full((len(batch),), wanted, dtype=torch.long)
-        scores = [explainer.run(model.network, batch, targets, **given) for explainer, given in calls]
-        collector.add(indices, batch, p, targets, scores)
+        return (
+            batch,
+            p,
+            targets,
+            [explainer.run(model.network, batch, targets, **given) for explainer, given in calls],
+        )
+
+    budget = token_budget(model.network, EXPLAIN_BUDGET)
+    for indices, found in in_memory(model.encode(examples), budget, answer):
+        collector.add(indices, *found)
         on_done(len(indices))
-    return Explanation.of_columns(check_columns(collector.columns(model.labels)), model.name)
+    return Explanation.of_columns(
+        check_columns(collector.columns(model.labels, model.network.link.answers)), model.name
+    )
+
+
+def in_memory(
+    encoded: Encoded, budget: int, answer: Callable[[Batch], Answer]
+) -> Iterator[tuple[Ints, Answer]]:
+    """The answers about all texts, batch by batch. A batch for which memory runs out is halved, and so are later ones
+    as large; a single text that does not fit is an error."""
+    waiting = deque(cut(encoded.lengths, BATCH, token_budget=budget))
+    room = np.inf  # tokens, padding included, that have not been too many yet
+    while waiting:
+        indices = waiting.popleft()
+        tokens = len(indices) * int(encoded.lengths[indices].max())
+        if tokens > room and len(indices) > 1:
+            waiting.extendleft(np.array_split(indices, 2)[::-1])
+            continue
+        try:
+            found = answer(encoded.batch(indices))
+        except (MemoryError, RuntimeError) as error:
+            if len(indices) == 1 or not is_out_of_memory(error):
+                raise
+            room = tokens / 2
+            waiting.appendleft(indices)
+            continue
+        yield indices, found
 
 
 def options_of(explainer: Explainer, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from heedful.explainers.attention_weights import Row, layer_number, token_scores
+from heedful.explainers.attention_weights import Row, token_scores
 from heedful.explainers.explainer import Explainer, Scores
 from heedful.explainers.self_attention import (
     mean_row,
@@ -19,7 +19,7 @@ from heedful.explainers.self_attention import (
     row_name,
     rows_of,
 )
-from heedful.models.network import SelfAttends
+from heedful.models.network import SelfAttends, layer_number
 from heedful.records import Batch
 
 TOKENS = 4096  # of one forward pass

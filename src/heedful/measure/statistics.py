@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 Range = tuple[float, float]
 
 SIGNIFICANT = 0.05  # p <= .05, uncorrected, as published (Jain & Wallace 2019, table 2)
-FEW = 50  # below so many values an interval of the mean is Johnson's t, from there on a bootstrap
+FEW = 1000  # below so many values an interval of the mean is Johnson's t, from there on a bootstrap
 _CELLS = 1 << 20  # resampled values held at once
 _REMEMBERED = 1 << 22  # at most so many, of each of the last few sizes: a table has many columns of one size
 
@@ -53,10 +53,6 @@ class Spread:
     seeds: int
     mean: float
     std: float
-
-    def distance(self, published: float) -> float:
-        """(ours - published) in units of our between-seed spread; nan where there is no spread."""
-        return (self.mean - published) / self.std if self.std > 0 else float("nan")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,14 @@
 
 Its tokens are the words of the text as it was written, so a word is deleted from the string itself, or replaced in it,
 and blanks stay right: where words go, one blank is left between what stays, if there was one. A token is a word at its
-place in one text; the encoder keeps the texts that it has seen, so that the network can write them again.
+place in one text; a batch carries the texts that its tokens are of, so that the network can write them again.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 from unicodedata import category
@@ -31,24 +32,25 @@ LINKS: dict[str, Link] = {
     "multi_label_classification": SIGMOIDS,
     "regression": IDENTITY,
 }
-PAD, MASK, FIRST = 0, 1, 2  # token ids
+PAD, MASK = 0, 1  # token ids; those of words are above
+PLACES = 20  # bits of a token id that say at which place of its text the word is
+NUMBERS = 5  # bytes that say which text; so every id, times four, is a whole number of 64 bits
 OPENING, CLOSING = ("Ps", "Pi"), ("Pe", "Pf", "Po")  # kinds of punctuation, as Unicode has them
 LEAST = 1e-12  # a probability of 0 has no logarithm: it counts as this
 SUM = 1e-3  # how far from 1 the probabilities of a text may sum
 
 
+@dataclass(frozen=True, slots=True)
+class OfStrings(Reserved):
+    """With the texts that were encoded together, by the id of their first word: they live as long as their batches."""
+
+    texts: Mapping[int, Words] = field(default_factory=dict)
+
+
 class StringEncoder:
-    """Words of texts, each with a number of its own. Equal texts have equal numbers."""
+    """Words of texts, each with a number of its own. Equal texts have equal numbers, today and tomorrow."""
 
-    def __init__(self) -> None:
-        self._texts: list[Words] = []
-        self._begins: list[int] = []  # the number of the first word of each text
-        self._known: dict[Words, int] = {}
-        self._next = FIRST
-
-    @property
-    def reserved(self) -> Reserved:
-        return Reserved(pad=PAD, unknown=None, mask=MASK)
+    reserved = Reserved(pad=PAD, unknown=None, mask=MASK)
 
     @cached_property
     def _split(self) -> Tokenizer:
@@ -58,12 +60,14 @@ class StringEncoder:
         return self._split(text)
 
     def encode(self, texts: Sequence[Words], part: Part = "passage") -> Texts:
-        begins = [self._begin(words) for words in texts]
+        known: dict[int, Words] = {}
+        begins = [_number(words, known) for words in texts]
         lengths = np.array([len(words) for words in texts], dtype=np.int64)
         flat = [np.arange(begin, begin + n) for begin, n in zip(begins, lengths.tolist(), strict=True)]
         ids = np.concatenate(flat) if flat else np.zeros(0, np.int64)
         words = np.ones(len(ids), dtype=np.bool_)
-        return Texts(ids, lengths, np.cumsum(lengths) - lengths, words, reserved=self.reserved)
+        reserved = OfStrings(PAD, None, MASK, known)
+        return Texts(ids, lengths, np.cumsum(lengths) - lengths, words, reserved=reserved)
 
     def pieces(self, words: Words, part: Part = "passage") -> Words:
         return words
@@ -72,38 +76,37 @@ class StringEncoder:
         return [True] * len(words)
 
     def names(self, ids: Sequence[int]) -> list[str]:
-        at = [bisect_right(self._begins, i) - 1 for i in ids]
-        return [self._texts[k].forms[i - self._begins[k]] for k, i in zip(at, ids, strict=True)]
+        """By their places: the texts live with their batches."""
+        return ["[MASK]" if i == MASK else f"word {i % (1 << PLACES) + 1}" for i in ids]
 
-    def _begin(self, words: Words) -> int:
-        if words not in self._known:
-            self._known[words] = self._next
-            self._texts.append(words)
-            self._begins.append(self._next)
-            self._next += max(1, len(words))
-        return self._known[words]
 
-    def write(self, ids: list[int], mask: str) -> str:
-        """The string that these tokens are: of one text, some words deleted, some replaced by `mask`."""
-        own = next((i for i in ids if i >= FIRST), None)
-        if own is None:  # nothing is left of the text that could tell which it was
-            return " ".join([mask] * len(ids))
-        number = bisect_right(self._begins, own) - 1
-        words, begin = self._texts[number], self._begins[number]
-        # words are deleted or replaced, never both: where some are replaced, all are there
-        places = range(len(ids)) if MASK in ids else [i - begin for i in ids]
-        text, spans = words.text, words.offsets.tolist()
-        written, last = "", -1
-        for place, token in zip(places, ids, strict=True):
-            gaps = [text[spans[i][1] : spans[i + 1][0]] for i in range(max(last, 0), place)]
-            gap = (
-                text[: spans[0][0]]
-                if last < 0
-                else _gap(gaps, text[spans[last][1] - 1], text[spans[place][0]])
-            )
-            written += gap + (mask if token == MASK else text[spans[place][0] : spans[place][1]])
-            last = place
-        return written + (text[spans[-1][1] :] if last == len(spans) - 1 else "")
+def _number(words: Words, known: dict[int, Words]) -> int:
+    """The id of a text's first word, from the text itself: the same whatever else is encoded with it."""
+    content = words.text.encode(errors="surrogatepass") + words.offsets.tobytes()
+    digest = hashlib.blake2b(content, digest_size=NUMBERS).digest()
+    begin = (1 + int.from_bytes(digest)) << PLACES
+    while known.setdefault(begin, words) != words:  # another text has this number, once in 2^40 times
+        begin += 1 << PLACES
+    return begin
+
+
+def write(texts: Mapping[int, Words], ids: list[int], mask: str) -> str:
+    """The string that these tokens are: of one text, some words deleted, some replaced by `mask`."""
+    own = next((i for i in ids if i > MASK), None)
+    if own is None:  # nothing is left of the text that could tell which it was
+        return " ".join([mask] * len(ids))
+    begin = own >> PLACES << PLACES
+    words = texts[begin]
+    # words are deleted or replaced, never both: where some are replaced, all are there
+    places = range(len(ids)) if MASK in ids else [i - begin for i in ids]
+    text, spans = words.text, words.offsets.tolist()
+    written, last = "", -1
+    for place, token in zip(places, ids, strict=True):
+        gaps = [text[spans[i][1] : spans[i + 1][0]] for i in range(max(last, 0), place)]
+        gap = text[: spans[0][0]] if last < 0 else _gap(gaps, text[spans[last][1] - 1], text[spans[place][0]])
+        written += gap + (mask if token == MASK else text[spans[place][0] : spans[place][1]])
+        last = place
+    return written + (text[spans[-1][1] :] if last == len(spans) - 1 else "")
 
 
 def _gap(gaps: list[str], left: str, right: str) -> str:
@@ -122,7 +125,6 @@ class BlackBox:
     def __init__(
         self,
         predict: Callable[[list[Any]], Any],
-        text: StringEncoder,
         labels: Sequence[str],
         problem_type: Problem = "single_label_classification",
         has_query: bool = False,
@@ -133,7 +135,7 @@ class BlackBox:
             raise one_of("problem type", problem_type, list(LINKS))
         if batch_size < 1:
             raise Mistake(f"the batch size must be at least 1, not {batch_size}.")
-        self.predict, self.text, self.labels = predict, text, tuple(labels)
+        self.predict, self.labels = predict, tuple(labels)
         self.link, self.has_query, self.mask, self.batch_size = (
             LINKS[problem_type],
             has_query,
@@ -163,7 +165,8 @@ class BlackBox:
 
     def _strings(self, tokens: Tokens) -> list[str]:
         rows = zip(tokens.ids.tolist(), tokens.present.sum(1).tolist(), strict=True)
-        return [self.text.write(ids[:n], self.mask) for ids, n in rows]
+        assert isinstance(tokens.reserved, OfStrings)
+        return [write(tokens.reserved.texts, ids[:n], self.mask) for ids, n in rows]
 
     def _logits(self, p: Tensor) -> Tensor:
         if self.link is IDENTITY:
@@ -217,6 +220,5 @@ def wrap_predict(
         raise Mistake(f"a {type(predict).__name__} cannot be called: give a function of a list of texts.")
     if not labels or len(set(labels)) < len(labels):
         raise Mistake("give the labels of the function's columns, each with a name of its own.")
-    text = StringEncoder()
-    network = BlackBox(predict, text, labels, problem_type, query, mask, batch_size)
-    return Model(name, network, text, tuple(labels), "nli" if query else "classification")
+    network = BlackBox(predict, labels, problem_type, query, mask, batch_size)
+    return Model(name, network, StringEncoder(), tuple(labels), "nli" if query else "classification")

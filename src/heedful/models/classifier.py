@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from heedful.models.attention import Attention
 from heedful.models.encoders import Encoder
 from heedful.models.link import link_of
-from heedful.models.network import CAPABILITIES, Edit, Output
+from heedful.models.network import CAPABILITIES, Edit, Output, layer_number
 from heedful.records import Batch, Tokens
 
 
@@ -193,7 +193,8 @@ class AttentiveClassifier(nn.Module):
         logits = self.decode(h, alpha, query, batch.candidates)
         return AttentiveOutput(logits, self.link, x, h, alpha, x_query, query)
 
-    def attentions(self, batch: Batch) -> Tensor:
+    def attentions(self, batch: Batch, layer: int | None = None) -> Tensor:
+        layer_number(layer or 0, 1)
         return self(batch).attentions
 
     @property

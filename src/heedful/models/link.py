@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from heedful.errors import one_of
+from heedful.records import AnswerKind
 
 Of = Literal["logit", "probability"]
 
@@ -23,6 +24,7 @@ class Link:
 
     name = "softmax"
     distribution = True  # whether the probabilities of a text sum to 1
+    answers: AnswerKind = "one label"
 
     def outputs(self, n_labels: int) -> int:
         """How many logits there are for so many labels."""
@@ -106,6 +108,7 @@ class LogOdds(Link):
 
 class Sigmoids(Link):
     name = "sigmoids"
+    answers: AnswerKind = "several labels"
     distribution = False
 
     def probabilities(self, logits: Tensor) -> Tensor:
@@ -124,6 +127,7 @@ class Sigmoids(Link):
 
 class Identity(Link):
     name = "identity"
+    answers: AnswerKind = "numbers"
     distribution = False
 
     def probabilities(self, logits: Tensor) -> Tensor:

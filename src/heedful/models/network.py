@@ -103,8 +103,11 @@ class Differentiable(Network, Protocol):
 
 
 class Attends(Network, Protocol):
-    def attentions(self, batch: Batch) -> Tensor:
-        """(batch, layers, heads, to, from); rows sum to 1 over what can be attended to."""
+    def attentions(self, batch: Batch, layer: int | None = None) -> Tensor:
+        """(batch, layers, heads, to, from); rows sum to 1 over what can be attended to.
+
+        `layer`: only this one (layers = 1; -1 is the last), so that the others need not be kept.
+        """
         ...
 
 
@@ -152,6 +155,13 @@ def require(needs: Iterable[str], can: frozenset[str], who: str, model: str = "t
         asked = " and ".join(CAPABILITIES.get(name, f"with {name!r}") for name in missing)
         able = ", ".join(sorted(can)) or "none of it"
         raise Mistake(f"{who} needs a model {asked} ({', '.join(missing)}); {model} can: {able}.")
+
+
+def layer_number(layer: int, layers: int) -> int:
+    """0 to layers - 1; -1 is the last."""
+    if not -layers <= layer < layers:
+        raise Mistake(f"layer {layer}: this model has {layers} layers of attention, 0 to {layers - 1}.")
+    return layer % layers
 
 
 def token_budget(network: Network, most: int) -> int:

@@ -32,7 +32,8 @@ class Objective(Protocol):
     """`config` holds its own settings (`training.objective_options`); unknown ones are refused.
 
     `version` changes whenever the same settings would give other weights. An objective whose loss reads
-    `output.attentions` (batch, layers, heads, to, from) says so: `reads_attention = True`.
+    `output.attentions` (batch, layers, heads, to, from) says so: `reads_attention = True`. One that scores say too
+    little of names the `metric` that decides which epoch is kept: `metric = "dev_loss"`.
     """
 
     config: type[Config]
@@ -76,6 +77,12 @@ def reads_attention(config: TrainingConfig) -> bool:
     return bool(getattr(OBJECTIVES.find(config.objective), "reads_attention", False))
 
 
+def usual_metric(config: TrainingConfig) -> str | None:
+    """What decides which epoch is kept, where the objective has a say in it."""
+    found: str | None = getattr(OBJECTIVES.find(config.objective), "metric", None)
+    return found
+
+
 class CrossEntropy:
     """Cross-entropy summed over the batch, as in the code of Jain & Wallace 2019.
 
@@ -83,7 +90,7 @@ class CrossEntropy:
     Questions and inferences (a query) are not weighted.
     """
 
-    config = Config
+    config: type[Config] = Config
     version = "1"
 
     def bases(self, options: Config) -> Mapping[str, RunConfig | str]:

@@ -25,7 +25,7 @@ from heedful.measure.performance import performance
 from heedful.models.link import LOG_ODDS
 from heedful.models.masking import hide_words
 from heedful.models.network import Network, Trainable, token_budget
-from heedful.models.objectives import Bases, find_loss, reads_attention
+from heedful.models.objectives import Bases, Loss, find_loss, reads_attention, usual_metric
 
 Weights = dict[str, Tensor]
 TOKEN_BUDGET = 2**14  # tokens of a batch when only predictions are wanted
@@ -40,7 +40,7 @@ class Epoch:
     epoch: int  # from 1
     loss: float  # mean over the training examples, class weights included
     dev: dict[str, float]  # every score of measure.performance
-    score: float  # the one that decides
+    score: float  # the one that decides; a loss with a minus
     best: bool  # better than every epoch before
     seconds: float
 
@@ -75,9 +75,9 @@ def fit(
     `config.objective` says what is made small; `bases` are the trained models that it needs, by its names for them.
 
     Stops before `config.epochs` when nothing can improve: the dev score is perfect, or `config.patience`
-    epochs brought nothing better. The score of an epoch is that of dev, or with metric "loss" minus its loss.
+    epochs brought nothing better. The score of an epoch is that of dev, or minus a loss.
     """
-    metric = config.metric or ("roc_auc" if model.link is LOG_ODDS else "accuracy")
+    metric = config.metric or usual_metric(config) or ("roc_auc" if model.link is LOG_ODDS else "accuracy")
     loss_of, attention = find_loss(model, train, config, bases), reads_attention(config)
     module: nn.Module = model.module
     optimiser = make_optimiser(model, config)
@@ -112,7 +112,10 @@ def fit(
         assert dev.labels is not None
         scores = performance(dev.labels, predict(model, dev))
         mean_loss = total / len(train)
-        score = -mean_loss if metric == "loss" else scores[metric]
+        if metric == "dev_loss":
+            score = -loss_on(model, dev, loss_of, attention, most)
+        else:
+            score = -mean_loss if metric == "loss" else scores[metric]
         better = score > state.best_score and number >= config.keep_from
         epoch = Epoch(number, mean_loss, scores, score, better, time.perf_counter() - began)
         weights = copy(module.state_dict())
@@ -125,6 +128,13 @@ def fit(
         yield state
     module.load_state_dict(state.best)
     module.eval()
+
+
+@torch.no_grad()
+def loss_on(model: Trainable, encoded: Encoded, loss_of: Loss, attention: bool, most: int) -> float:
+    """The mean over examples."""
+    batches = (batch for _, batch in encoded.batches(512, token_budget=min(TOKEN_BUDGET, most)))
+    return sum(loss_of(model.learn(batch, attention), batch).item() for batch in batches) / len(encoded)
 
 
 def learning_rate(state: TrainingState, config: TrainingConfig) -> float:

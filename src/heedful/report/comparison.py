@@ -13,7 +13,7 @@ from typing import Any
 from heedful.config import RunConfig
 from heedful.engine.study import Study
 from heedful.experiments import EXPERIMENTS, Published, without_verdict
-from heedful.experiments.comparison import SETTING, Comparison, Evidence, Table, difference, number, seeds
+from heedful.experiments.comparison import SETTING, Comparison, Evidence, Table, beside
 from heedful.experiments.description import Setting
 from heedful.experiments.verdict import Verdict
 from heedful.measure.statistics import between_seeds
@@ -111,12 +111,15 @@ def page(name: str, runs: Sequence[Finished], study: Study, notes: str = "") -> 
 
 def scores(found: Evidence) -> Comparison:
     """Table 1, its last column: the test score, for every encoder and attention."""
-    rows = []
+    cells = []
     for setting, summaries in found:
         metric = next((row.statistic for row in found.published if row.setting == setting), "accuracy")
         ours, theirs = between_seeds([one[metric] for one in summaries]), found.theirs(setting, metric)
-        rows.append((*setting, metric, seeds(ours), *map(number, theirs), difference(ours, theirs)))
-    header = (*SETTING, "metric", "ours", *found.sources, "ours - nearest")
+        cells.append(((*setting, metric), ours, theirs))
+    header, rows = (
+        (*SETTING, "metric", "ours", *found.sources, "ours - published (± expected)"),
+        beside(cells),
+    )
     note = "Scores of the models on the test split."
     if "files" in found.sources:
         note = (

@@ -6,6 +6,7 @@
     pretrained/          of a fine-tuned checkpoint: the configuration and the tokenizer that came with it
     training.parquet     one row an epoch
     results/<experiment>.parquet, results/<experiment>.summary.json   see results.py
+    audit.json, audit.html   what `heedful audit` found last, and its page
     texts/<split>.parquet    the texts that the results are about, see texts.py
     explainers/<name>-<key>.safetensors   what an explainer has learnt from the run's training data
     SHA256SUMS           checksums of the files above, written last: a run that has it is finished
@@ -49,6 +50,7 @@ SEALED = (
 )
 SEALED_TRIAL = ("config.json",)
 CHECKPOINT = "checkpoint.safetensors"
+AUDIT, AUDIT_PAGE = "audit.json", "audit.html"
 PRETRAINED = "pretrained"
 
 
@@ -219,6 +221,21 @@ class Run:
                 f"{self.path} has no results of {experiment!r}: run `heedful run {experiment} --model {self.path}`."
             )
         return summary
+
+    def audit(self) -> dict[str, Any] | None:
+        """What `heedful audit` found last, in plain values; None where there is none, or none that can be read."""
+        try:
+            found = json.loads((self.path / AUDIT).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        parts = ("recommendation", "header", "cells", "warnings")
+        whole = isinstance(found, dict) and all(isinstance(found.get(part), list) for part in parts)
+        return found if whole else None
+
+    def write_audit(self, found: Mapping[str, Any], page: str) -> None:
+        write_json(self.path / AUDIT, found)
+        with whole_file(self.path / AUDIT_PAGE) as temporary:
+            temporary.write_text(page, encoding="utf-8")
 
     def write_checkpoint(self, arrays: Arrays, notes: Mapping[str, Any]) -> None:
         write_arrays(self.path / CHECKPOINT, arrays, {"notes": json.dumps(notes)})

@@ -8,15 +8,19 @@ from typing import Any
 
 import numpy as np
 from fastapi import Request
+from markupsafe import Markup
 from numpy.typing import NDArray
 from starlette.responses import Response
 
+from heedful.colours import LEVELS
 from heedful.errors import Mistake
 from heedful.experiments import Experiment, experiment_of
 from heedful.experiments.plain_figures import column_figures
 from heedful.experiments.verdict import MARKS, to_json
 from heedful.heatmap import visible
 from heedful.measure.columns import DIGITS, EDGES, Floats, Frame
+from heedful.records import Example
+from heedful.web import prediction
 from heedful.web.answer import answer, run_address, with_query
 from heedful.web.library import Entry
 from heedful.web.measures import group_parameter
@@ -27,6 +31,7 @@ from heedful.web.texts import NotReady
 from heedful.web.verdicts import warnings_about
 
 PAGE = 25  # instances on a page
+LONGEST_SNIPPET = 180  # characters of a text in a list
 
 
 def experiment_page(site: Site, request: Request, name: str, experiment: str) -> Response:
@@ -50,7 +55,8 @@ def experiment_page(site: Site, request: Request, name: str, experiment: str) ->
     number = min(max(1, whole(request, "page", 1)), pages)
     on_page = rows[(number - 1) * PAGE : number * PAGE]
     split = site.split(entry, experiment)
-    texts, note = snippets(site, entry, split, frame.example[on_page].tolist())
+    places = frame.example[on_page].tolist()
+    texts, note = read_texts(site, entry, split, places)
     verdict = site.verdicts.of(entry, experiment).get(experiment)
     data = {
         "run": entry.name,
@@ -110,6 +116,8 @@ def experiment_page(site: Site, request: Request, name: str, experiment: str) ->
         ),
         own=own,
         undrawn=undrawn,
+        heats=_heats(site, entry, split, texts),
+        shades=_shades(frame.value[on_page], of_column.range_of(frame.value)),
     )
 
 
@@ -119,31 +127,52 @@ def drawable(site: Site, about: Experiment, table: File) -> list[str]:
     return about.drawable(types) if {"example", "predicted"} <= set(types) else []
 
 
-def snippets(
-    site: Site, entry: Entry, split: str, places: list[int]
-) -> tuple[dict[int, tuple[str, str]], str]:
-    """Beginnings of texts with their ids, and a sentence where they cannot be shown."""
+def read_texts(site: Site, entry: Entry, split: str, places: list[int]) -> tuple[dict[int, Example], str]:
+    """Texts by place, and a sentence where they cannot be shown."""
     try:
-        found = site.texts.get(entry, split, places)
+        return site.texts.get(entry, split, places), ""
     except NotReady as wait:
         return {}, f"wait: {wait}"
     except Mistake as error:
         return {}, str(error)
-    return {place: (visible(e.passage.text[:400], 180), e.id) for place, e in found.items()}, ""
 
 
-def _row(entry: Entry, frame: Frame, i: int, texts: dict[int, tuple[str, str]]) -> dict[str, Any]:
-    place = int(frame.example[i])
-    text, identity = texts.get(place, (None, None))
+def _row(entry: Entry, frame: Frame, i: int, texts: dict[int, Example]) -> dict[str, Any]:
+    place, predicted = int(frame.example[i]), int(frame.predicted[i])
+    example = texts.get(place)
+    truth = None if example is None else example.label
     return {
         "example": place,
-        "id": identity,
-        "text": text,
-        "predicted": entry.label(int(frame.predicted[i])),
+        "id": None if example is None else example.id,
+        "text": None if example is None else visible(example.passage.text[:400], LONGEST_SNIPPET),
+        "predicted": entry.label(predicted),
+        "truth": None if truth is None else entry.label(truth),
+        "right": None if truth is None else truth == predicted,
         "value": frame.value[i].item(),
         "max_attention": frame.max_attention[i].item(),
         "n_words": int(frame.n_words[i]),
     }
+
+
+def _heats(site: Site, entry: Entry, split: str, texts: dict[int, Example]) -> dict[int, Markup]:
+    """The beginnings of texts, coloured by the attention that an experiment has kept of them."""
+    for name, table in entry.tables.items():
+        weights = experiment_of(name).weights
+        if weights is not None and site.split(entry, name) == split:
+            kept = site.results.lists(table, weights.own, list(texts))
+            return {
+                place: prediction.paint_beginning(example.passage, kept[place], LONGEST_SNIPPET)
+                for place, example in texts.items()
+                if len(kept.get(place, ())) == len(example.passage)
+            }
+    return {}
+
+
+def _shades(values: Floats, span: tuple[float, float]) -> list[int]:
+    """How strong the colour of each value is, 0 to LEVELS, by its place in the range of all."""
+    low, high = span
+    share = (values - low) / (high - low) if high > low else np.zeros_like(values)
+    return [int(level) for level in np.round(LEVELS * np.nan_to_num(share).clip(0, 1))]
 
 
 def _mean(values: Floats) -> float | None:

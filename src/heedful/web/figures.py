@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
-from threading import Lock
 
 from heedful.experiments import Trial, experiment_of
 from heedful.figures.figure import Figure
 from heedful.web.library import Entry
-from heedful.web.results import File, Results
+from heedful.web.recent import Recent
+from heedful.web.results import Results
 from heedful.web.verdicts import trial
 
 KEPT = 32
@@ -18,18 +17,11 @@ KEPT = 32
 
 class Figures:
     def __init__(self, results: Results) -> None:
-        self._results, self._lock = results, Lock()
-        self._kept: OrderedDict[File, Sequence[Figure] | str] = OrderedDict()
+        self._results, self._kept = results, Recent(KEPT)
 
     def of(self, entry: Entry, name: str) -> tuple[Sequence[Figure], str]:
         """(an experiment's own figures, a sentence where they cannot be drawn)."""
-        file = entry.tables[name]
-        with self._lock:
-            if file not in self._kept:
-                self._kept[file] = self._draw(entry, name)
-                while len(self._kept) > KEPT:
-                    self._kept.popitem(last=False)
-            found = self._kept[file]
+        found = self._kept.get(entry.tables[name], lambda: self._draw(entry, name))
         return ((), found) if isinstance(found, str) else (found, "")
 
     def _trial(self, entry: Entry, name: str) -> Trial:

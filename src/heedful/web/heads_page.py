@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from heedful.colours import LEVELS
 from heedful.errors import Mistake
-from heedful.experiments.head_changes import Changes
+from heedful.experiments.head_changes import Changes, Operation
 from heedful.experiments.heads_description import DONE, worth_of_heads
 from heedful.heatmap import visible
 from heedful.web.answer import answer, run_address
@@ -21,6 +21,7 @@ from heedful.web.self_attention import (
     MOST_PIECES,
     Heads,
     Window,
+    can_be_changed,
     cost_of_measuring,
     cut_to,
     find_windows,
@@ -63,7 +64,7 @@ def heads_page(site: Site, request: Request, name: str, asked: dict[str, Any]) -
     changes: dict[tuple[int, int], Any] = {}
     for operation in DONE:
         changes |= read_changes(_list(asked, operation), operation, layers, heads)
-    editable = "edits_attention" in model.model.network.can
+    editable = can_be_changed(model)
     if changes and not editable:
         raise Mistake(f"{model.model.name} cannot be asked under other attention weights.")
     found = look_into_heads(model, part, changes)
@@ -106,7 +107,8 @@ def heads_page(site: Site, request: Request, name: str, asked: dict[str, Any]) -
 
 def _bytes(found: Heads) -> bytes:
     """Square roots, so that small weights can still be told apart in a byte each."""
-    return np.round(255 * np.sqrt(found.weights.clip(0, 1))).astype(np.uint8).tobytes()
+    roots: bytes = np.round(255 * np.sqrt(found.weights.clip(0, 1))).astype(np.uint8).tobytes()
+    return roots
 
 
 def _number(asked: dict[str, Any], name: str, most: int) -> int:
@@ -204,10 +206,10 @@ def _cell(layer: int, head: int, changes: Changes, size: float | None, top: floa
     return {"head": head, "said": said, "done": done, "share": share, "known": size is not None}
 
 
-def _changed(changes: Changes, done: str | None, layer: int, head: int | None, heads: int) -> Changes:
+def _changed(changes: Changes, done: Operation | None, layer: int, head: int | None, heads: int) -> Changes:
     which = range(heads) if head is None else [head]
     rest = {place: how for place, how in changes.items() if place not in {(layer, one) for one in which}}
-    return rest if done is None else rest | {(layer, one): done for one in which}  # type: ignore[dict-item]
+    return rest if done is None else rest | {(layer, one): done for one in which}
 
 
 def _state(data: dict[str, Any], changes: Changes) -> dict[str, Any]:
@@ -221,4 +223,4 @@ def _state(data: dict[str, Any], changes: Changes) -> dict[str, Any]:
             else:
                 lists[done] += [f"{layer}.{head}" for head, one in enumerate(of_layer) if one == done]
     more = {"window": data["window"]["number"] or None, "measure": 1 if data["measured"] else None}
-    return data["source"] | {"layer": data["layer"], "head": data["head"], **lists, **more}
+    return {**data["source"], "layer": data["layer"], "head": data["head"], **lists, **more}

@@ -20,6 +20,7 @@ from heedful.report.cards import STEPS
 from heedful.web.guard import MOST_WORDS, checked_text
 from heedful.web.library import Entry, Stamp, refuse_link_out, stamp_of
 from heedful.web.question import Lane, TooLong, check, not_counted
+from heedful.web.recent import Recent
 
 if TYPE_CHECKING:
     from heedful.attribution import Explained
@@ -51,22 +52,11 @@ class LoadedModel:
         self.model = load(Run(entry.path))
         editable = "edits_attention" in self.model.network.can
         self._observe = observer(self.model.network) if editable else None  # None: its attention is its own
-        self._answers: OrderedDict[Hashable, Any] = OrderedDict()
-        self._lock = Lock()  # of what is kept; questions are answered side by side, their passes take turns
+        self._answers = Recent(KEPT_ANSWERS)
 
     def remember(self, key: Hashable, answer: Callable[[], T]) -> T:
         """What was answered before, or the answer, kept for the next who asks."""
-        with self._lock:
-            if key in self._answers:
-                self._answers.move_to_end(key)
-                found: T = self._answers[key]
-                return found
-        made = answer()
-        with self._lock:
-            self._answers[key] = made
-            while len(self._answers) > KEPT_ANSWERS:
-                self._answers.popitem(last=False)
-        return made
+        return self._answers.get(key, answer)
 
     def example(self, text: object, query: object = None) -> Example:
         """A text as it was typed."""
@@ -243,6 +233,8 @@ class Models:
         self.long, self.quick = Lane(), Lane()
 
     def get(self, entry: Entry) -> LoadedModel:
+        from heedful.engine.processors import use_threads
+
         refuse_link_out(entry.path, "model.safetensors", "vocabulary.json", "config.json")
         path = entry.path / ("config.json" if entry.trial else "model.safetensors")
         if not entry.playable:
@@ -259,7 +251,7 @@ class Models:
             self._kept.move_to_end(key)
             while len(self._kept) > KEPT_MODELS:
                 self._loading.pop(self._kept.popitem(last=False)[0], None)
-        _use_threads()
+        use_threads(THREADS)
         return found
 
     def expect(self, entry: Entry) -> None:
@@ -277,7 +269,7 @@ _SURROGATES = Lock()  # their library uses numpy's one generator of the process
 @cache
 def _ready_for_questions() -> None:
     """Once in a process: import what the first question to a model would wait for, and let questions be ended."""
-    import torch
+    from heedful.engine.processors import before_each_module
 
     for module in (
         "experiments.adversarial",
@@ -286,15 +278,7 @@ def _ready_for_questions() -> None:
         "measure.distance",
     ):
         import_module(f"heedful.{module}")
-    torch.nn.modules.module.register_module_forward_pre_hook(check)
-
-
-def _use_threads() -> None:
-    """Of torch, in the thread that asks: each has a number of its own."""
-    import torch
-
-    if torch.get_num_threads() != THREADS:
-        torch.set_num_threads(THREADS)
+    before_each_module(check)
 
 
 def methods_named(names: Sequence[str]) -> tuple[str, ...]:

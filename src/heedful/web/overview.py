@@ -1,4 +1,4 @@
-"""`/`: datasets x encoders x attentions, each cell the shape of a distribution. `/compare`: two runs."""
+"""`/`: every run with its verdicts, as a table; or datasets x encoders x attentions, each cell a distribution."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from heedful.experiments import EXPERIMENTS
-from heedful.experiments.verdict import BELIEVE, HEADLINE_RULE
+from heedful.experiments.verdict import BELIEVE, HEADLINE_RULE, MARKS
 from heedful.web.answer import answer, number, wants_json, with_query
 from heedful.web.library import Entry
 from heedful.web.measures import MeasureOf, measures
@@ -21,7 +21,7 @@ from heedful.web.site import Site, choice, whole
 from heedful.web.sparkline import sparkline
 
 SORTS = ("name", "accuracy", "value", "seed")
-VIEWS = ("grid", "list")
+VIEWS = ("table", "grid", "list")  # `list` is what the table was called
 KEPT_PAGES = 32
 LISTED = 100  # runs on a page of the list
 SCORES = ("accuracy", "f1", "roc_auc")
@@ -55,7 +55,10 @@ def _overview(site: Site, request: Request) -> Response:
     entries = list(site.library.entries().values())
     known = measures()
     measure_name = choice(request, "measure", list(known), next(iter(known)))
-    measure, view = known[measure_name], choice(request, "view", list(VIEWS), "grid")
+    measure, view = (
+        known[measure_name],
+        choice(request, "view", list(VIEWS), "table").replace("list", "table"),
+    )
     sort = choice(request, "sort", list(SORTS), "name")
     chosen = {name: request.query_params.get(name, "") for name in ("dataset", "encoder", "attention")}
     words = request.query_params.get("q", "")[:200].lower().split()
@@ -92,11 +95,15 @@ def _overview(site: Site, request: Request) -> Response:
         grid=_grid(rows, measure, span, sort),
         drawing=lambda row: _drawing([row], measure, span),
         questions=[e.question for e in EXPERIMENTS.values() if e.judge is not None],
+        asked={
+            name: e.question for name, e in EXPERIMENTS.items() if any(name in r["verdicts"] for r in rows)
+        },
+        marks=MARKS,
         scores=SCORES,
         believe=BELIEVE,
         rule=HEADLINE_RULE,
         sorts=SORTS,
-        views=VIEWS,
+        views=VIEWS[:2],
     )
 
 
@@ -132,6 +139,10 @@ def _rows(
                 "performance": {name: e.performance.get(name) for name in SCORES},
                 "experiments": list(e.tables),
                 "believe": grades.get(e.name),
+                "verdicts": {
+                    name: {"grade": verdict.grade, "answer": verdict.answer, "sentence": verdict.sentence}
+                    for name, verdict in site.verdicts.made(e).items()
+                },
                 "mean": measure.number(e, "mean"),
                 "counts": bins,
             }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -9,7 +10,7 @@ from markupsafe import Markup
 from heedful.attribution import Attribution, Explained
 from heedful.colours import LEGEND, LEVELS
 from heedful.heatmap import html, visible
-from heedful.records import Example
+from heedful.records import Example, Words
 from heedful.report.cards import check_says
 from heedful.web.inference import LoadedModel
 from heedful.web.question import DEADLINE
@@ -91,6 +92,16 @@ def paint(example: Example, attention: list[float]) -> Markup:
     """The text once, coloured by attention; script repaints it."""
     weights = attention or [0.0] * len(example.passage)  # of a model whose attention cannot be changed
     return Markup(html(example.passage, weights, False, label="attention"))
+
+
+def paint_beginning(words: Words, weights: Sequence[float], longest: int) -> Markup:
+    """As many words as fit into so many characters, coloured; the strongest colour is the text's own."""
+    ends = words.offsets[:, 1]
+    n = max(1, int((ends <= longest).sum()))
+    text = words.text[: int(ends[n - 1])]
+    some = Words(text, words.forms[:n], words.offsets[:n])
+    drawn = html(some, list(weights[:n]), False, label="attention", peak=max(weights))
+    return Markup(drawn) + ("" if n == len(words) else " …")
 
 
 def legend() -> list[tuple[str, str]]:

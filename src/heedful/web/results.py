@@ -17,13 +17,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from heedful.errors import Mistake
-from heedful.measure.columns import Frame
+from heedful.measure.columns import Floats, Frame
 from heedful.web.library import Missing, Stamp
+from heedful.web.recent import Recent
 
 File = tuple[Path, Stamp]  # of rows, as it was found
 Group = tuple[str, str]  # a column and the value of it whose rows are meant
 Counts = dict[int, list[int]]  # predicted label -> texts in each bin
 KEPT = 64  # frames: some 10 MB with 4,000 instances each
+KEPT_ROWS = 2048  # instances
+KEPT_COLUMNS = 512  # sorted, for the place of a value among all: some 16 MB with 4,000 instances each
 KEPT_COUNTS = 20_000
 
 
@@ -44,9 +47,10 @@ class Results:
         }
         self._database = duckdb.connect(":memory:", config=settings)
         self._lock, self._counting = threading.Lock(), threading.Lock()
-        self._frames: OrderedDict[Any, Frame] = OrderedDict()
+        self._frames, self._rows, self._sorted = Recent(KEPT), Recent(KEPT_ROWS), Recent(KEPT_COLUMNS)
         self._counts: OrderedDict[Any, Counts] = OrderedDict()
         self._footers: dict[File, Footer] = {}
+        self._groups: dict[tuple[File, str], list[str]] = {}
 
     def query(self, sql: str, parameters: Sequence[Any], path: Path | str) -> duckdb.DuckDBPyConnection:
         """What cannot be read is a mistake that names `path`."""
@@ -78,19 +82,20 @@ class Results:
         """The values of the column that tells the rows of one text apart; empty where there is none."""
         if by is None or by not in self.footer(table).columns:
             return []
-        name = _quoted(by)
-        sql = (
-            f"select {name}::varchar from read_parquet(?, file_row_number = true) "
-            f"group by {name} order by min(file_row_number), {name}"
-        )
-        return [str(row[0]) for row in self.query(sql, [plain_path(table[0])], table[0]).fetchall()]
+        if (table, by) not in self._groups:
+            name = _quoted(by)
+            sql = (
+                f"select {name}::varchar from read_parquet(?, file_row_number = true) "
+                f"group by {name} order by min(file_row_number), {name}"
+            )
+            rows = self.query(sql, [plain_path(table[0])], table[0]).fetchall()
+            self._groups[table, by] = [str(row[0]) for row in rows]
+        return self._groups[table, by]
 
     def frame(self, table: File, column: str, group: Group | None) -> Frame:
-        key = (table, column, group)
-        with self._lock:
-            if key in self._frames:
-                self._frames.move_to_end(key)
-                return self._frames[key]
+        return self._frames.get((table, column, group), lambda: self._frame(table, column, group))
+
+    def _frame(self, table: File, column: str, group: Group | None) -> Frame:
         schema = self.footer(table).columns
         for needed in ("example", "predicted", column):
             if needed not in schema:
@@ -103,17 +108,13 @@ class Results:
         )
         found = list(self.query(sql, [plain_path(table[0]), *asked], table[0]).fetchnumpy().values())
         example, predicted, attention, n_words, value = (np.ma.asarray(array) for array in found)
-        frame = Frame(
+        return Frame(
             example.filled(-1),
             predicted.filled(-1),
             attention.filled(np.nan),
             n_words.filled(0),
             value.filled(np.nan),
         )
-        with self._lock:
-            self._frames[key] = frame
-            _drop_oldest(self._frames, KEPT)
-        return frame
 
     def histograms(
         self, tables: Sequence[File], column: str, group: Group | None, low: float, high: float, bins: int
@@ -162,12 +163,27 @@ class Results:
 
     def rows(self, table: File, example: int) -> list[dict[str, Any]]:
         """Everything that an experiment says about one instance."""
+        return self._rows.get((table, example), lambda: self._read_rows(table, example))
+
+    def _read_rows(self, table: File, example: int) -> list[dict[str, Any]]:
         sql = "select * from read_parquet(?) where example = ?"
         if "example" not in self.footer(table).columns:
             return []
         cursor = self.query(sql, [plain_path(table[0]), example], table[0])
         names = [str(description[0]) for description in cursor.description or ()]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    def lists(self, table: File, column: str, places: Sequence[int]) -> dict[int, list[float]]:
+        """A column of lists of numbers, by place, of a page of instances."""
+        if not {"example", column} <= set(self.footer(table).columns) or not places:
+            return {}
+        sql = f"select example::bigint, {_quoted(column)} from read_parquet(?) where example in (select unnest(?))"
+
+        def read() -> dict[int, list[float]]:
+            found = self.query(sql, [plain_path(table[0]), list(places)], table[0]).fetchall()
+            return {int(place): weights for place, weights in found if weights is not None}
+
+        return self._rows.get((table, column, tuple(places)), read)
 
     def range(self, tables: Sequence[File], column: str, group: Group | None) -> tuple[float, float]:
         """The least and the greatest value in these files; 0 to 1 where there is none."""
@@ -189,9 +205,24 @@ class Results:
     ) -> list[float | None]:
         """For each of an instance's rows, the share of all instances (of its group, where there are groups) with less.
 
-        Whole columns are counted once and not kept: here Arrow is quicker than a query.
+        Whole columns are sorted once, and kept.
         """
         by = by if by is not None and by in self.footer(table).columns else None
+        values = self._sorted.get((table, column, by), lambda: self._sort(table, column, by))
+        shares: list[float | None] = []
+        for row in rows:
+            same = values.get(None if by is None else row[by], np.zeros(0))
+            known = (
+                row[column] is not None and row[column] == row[column] and len(same) > 0
+            )  # nan is no value
+            shares.append(float(np.searchsorted(same, row[column]) / len(same)) if known else None)
+        return shares
+
+    def _sort(self, table: File, column: str, by: str | None) -> dict[Any, Floats]:
+        """The values of a column in order, without the undefined; by group, or all under None.
+
+        Here Arrow is quicker than a query.
+        """
         try:
             with pq.ParquetFile(table[0]) as file:
                 read = file.read([column] if by is None else [column, by], use_threads=False)
@@ -199,16 +230,14 @@ class Results:
             first = str(error).splitlines()[0]
             raise Mistake(f"{table[0].name} cannot be read ({first}): make these results again.") from None
         values = np.asarray(read[column].to_numpy(), dtype=np.float64)
-        groups = None if by is None else read[by].combine_chunks().dictionary_encode()
-        shares: list[float | None] = []
-        for row in rows:
-            same = values
-            if by is not None and groups is not None:
-                same = values[groups.indices.to_numpy() == groups.dictionary.to_pylist().index(row[by])]
-            defined = same[~np.isnan(same)]
-            known = row[column] is not None and defined.size
-            shares.append(float((defined < row[column]).mean()) if known else None)
-        return shares
+        if by is None:
+            return {None: np.sort(values[~np.isnan(values)])}
+        groups = read[by].combine_chunks().dictionary_encode()
+        of = groups.indices.to_numpy()
+        return {
+            name: np.sort(values[(of == i) & ~np.isnan(values)])
+            for i, name in enumerate(groups.dictionary.to_pylist())
+        }
 
 
 def _only(group: Group | None) -> tuple[str, list[str]]:

@@ -39,6 +39,7 @@ def run_page(site: Site, request: Request, name: str) -> Response:
         "versions": entry.info.get("versions", {}),
         "performance": entry.performance,
         "judged": site.verdicts.page(entry, site.library.entries().values()),
+        "audit": entry.run.audit(),
         "measures": [m for m in shown if m is not None],
         "experiments": list(entry.tables),
         "summaries": entry.summaries,
@@ -99,6 +100,7 @@ def compare_page(site: Site, request: Request) -> Response:
         marks=MARKS,
         figure=_scatter(site, (a, b), measure, places, x, y) if len(places) else None,
         text=run_address(a.name, "examples", "PLACE", split=split),
+        playable={side: e.playable and bool(e.tables) for side, e in (("a", a), ("b", b))},
     )
 
 

@@ -13,9 +13,11 @@ from typing import get_args
 from heedful.errors import Mistake
 from heedful.records import Corpus, Example, Split
 from heedful.store.texts import read_texts, texts_files
-from heedful.web.library import Entry, refuse_link_out
+from heedful.web.library import Entry, refuse_link_out, stamp_of
+from heedful.web.recent import Recent
 
 KEPT = 3  # corpora held in memory
+KEPT_TEXTS = 2048  # texts or pages of texts: a drag of an instance's attention reads nothing again
 PATIENCE = 1.5  # seconds that a page waits for a corpus before it comes without its texts
 
 
@@ -31,6 +33,7 @@ class Texts:
         self._lock = Lock()
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="corpus")
         self._corpora: OrderedDict[str, Future[Corpus]] = OrderedDict()
+        self._read = Recent(KEPT_TEXTS)
 
     def get(
         self, entry: Entry, split: str, places: Sequence[int], patience: float = PATIENCE
@@ -38,8 +41,10 @@ class Texts:
         """The texts at these places. Raises `NotReady` while the corpus is being read, `Mistake` if it is gone."""
         if split not in get_args(Split):
             raise Mistake(f"{entry.name} has results of the split {split!r}; known are train, dev and test.")
-        refuse_link_out(entry.path, *(f"texts/{file.name}" for file in texts_files(entry.path, split)))
-        kept = read_texts(entry.path, split, places)
+        files = texts_files(entry.path, split)
+        refuse_link_out(entry.path, *(f"texts/{file.name}" for file in files))
+        key = (entry.path, split, tuple(map(stamp_of, files)), tuple(places))
+        kept = self._read.get(key, lambda: read_texts(entry.path, split, places))
         if kept is not None:
             return kept
         examples = self._corpus(entry, patience)[split]  # type: ignore[index]

@@ -76,6 +76,14 @@ class Verdicts:
                 grades[name] = grade_of(list(kept.values()))
         return grades, waiting
 
+    def made(self, entry: Entry) -> dict[str, Verdict]:
+        """By experiment those that are there: nothing is waited for."""
+        found = {
+            name: _known(one) if isinstance(one, Verdict) or one.done() else None
+            for name, one in self._asked(entry).items()
+        }
+        return {name: verdict for name, verdict in found.items() if verdict is not None}
+
     def _asked(self, entry: Entry, only: str | None = None) -> dict[str, Verdict | Future[Verdict | None]]:
         """The verdict, or the promise of it, for each experiment that can give one."""
         found: dict[str, Verdict | Future[Verdict | None]] = {}

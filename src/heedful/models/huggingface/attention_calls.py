@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers import AttentionInterface, AttentionMaskInterface
@@ -78,6 +79,10 @@ def _attend(
     attention_mask: Tensor | None,
     **options: Any,
 ) -> Attended:
+    if attention_mask is not None and attention_mask.dtype == torch.float64:
+        # many models take the softmax in float32, where the least float64 is -inf: a row of padding, all of it masked,
+        # would become NaN, and the layers above would spread it
+        attention_mask = attention_mask.clamp(min=torch.finfo(torch.float32).min)
     call = AttentionCall(_current.layer, module, query, key, value, attention_mask, options)
     _current.layer += 1
     return call.own if _current.each is None else _current.each(call)

@@ -13,7 +13,7 @@ from heedful.models.huggingface.abilities import find_abilities
 from heedful.models.huggingface.attention_calls import Each, editing, keeping
 from heedful.models.huggingface.forward import Forward, Inputs, by_length
 from heedful.models.link import Link
-from heedful.models.network import AttendedOutput, Edit, Output, require
+from heedful.models.network import AttendedOutput, Edit, Output, layer_number, require
 from heedful.models.sequence import Frame, Long, Sequences, Side, sequences
 from heedful.records import Batch, Tokens
 
@@ -44,7 +44,7 @@ class HuggingFaceNetwork:
         self.link, self.n_labels, self.has_query = link, n_labels, has_query
         self.frame, self.limit, self.long = frame, limit, long
         self.types = types or (0, 0)
-        self.forward = Forward(module, sample.passage.reserved.pad, with_types=types is not None)
+        self.forward = Forward(module, sample.passage.reserved.filler, with_types=types is not None)
 
         def make(which: list[int], side: Side, embeddings: bool) -> Inputs:
             some = sample.to(self.device).rows(torch.tensor(which, device=self.device))
@@ -164,15 +164,17 @@ class HuggingFaceNetwork:
         return Output(found.gather(logits, len(batch)), self.link)
 
     @torch.no_grad()
-    def attentions(self, batch: Batch) -> Tensor:
+    def attentions(self, batch: Batch, layer: int | None = None) -> Tensor:
         """(batch, layers, heads, to, from), both over the places of passage and query side by side; 0 at padding."""
         require({"attends"}, self.can, "reading attention", self._name)
+        wanted = range(self.n_layers) if layer is None else [layer_number(layer, self.n_layers)]
         found, inputs = self._whole(batch)
         if self.abilities.attention == "edited":
             seen: list[Tensor] = []
 
-            def note(layer: int, weights: Tensor) -> Tensor:
-                seen.append(weights)
+            def note(at: int, weights: Tensor) -> Tensor:
+                if at in wanted:
+                    seen.append(weights)
                 return weights
 
             self.forward(inputs, self._side, editing(note))
@@ -180,7 +182,7 @@ class HuggingFaceNetwork:
         else:
             n, width = found.present.shape
             every = torch.zeros(
-                n, self.n_layers, self.n_heads, width, width, device=self.device, dtype=self.dtype
+                n, len(wanted), self.n_heads, width, width, device=self.device, dtype=self.dtype
             )
             apart = (
                 [(torch.arange(n, device=self.device), inputs)]
@@ -188,7 +190,8 @@ class HuggingFaceNetwork:
                 else by_length(inputs, "right")
             )
             for which, some in apart:
-                told = torch.stack(self.forward.attentions(some, self._side), dim=1)
+                layers = self.forward.attentions(some, self._side)
+                told = torch.stack([layers[i] for i in wanted], dim=1)  # (n, wanted, heads, to, from)
                 every[which, :, :, : told.shape[-2], : told.shape[-1]] = told
         return self._in_place(every, batch.to(self.device), found)
 
@@ -261,7 +264,7 @@ class HuggingFaceNetwork:
             return Inputs(
                 found.present,
                 types,
-                ids=ids.masked_fill(~found.present, batch.passage.reserved.pad),
+                ids=ids.masked_fill(~found.present, batch.passage.reserved.filler),
                 attended=attended,
             )
         x = self.embed(batch.passage) if x is None else x

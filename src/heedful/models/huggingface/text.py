@@ -50,9 +50,8 @@ class PieceEncoder:
     @cached_property
     def reserved(self) -> Reserved:
         """Ids that the model has no embedding for are as good as none: nothing is ever resized."""
-        pad = self._known(self._tokenizer.pad_token_id)
         return Reserved(
-            pad=0 if pad is None else pad,
+            pad=self._known(self._tokenizer.pad_token_id),
             unknown=self._known(self._tokenizer.unk_token_id),
             mask=self._known(self._tokenizer.mask_token_id),
         )

@@ -1,0 +1,363 @@
+"""`heedful audit` and `heedful.audit`, whole: a small run, a function, wrong input, an interruption, bars in pytest."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+from typer.testing import CliRunner, Result
+
+import heedful
+from heedful.api import audit_plan
+from heedful.api.audit_subject import InFolder
+from heedful.auditing.record import Audit
+from heedful.cli import app
+from heedful.data.planted import generate
+from heedful.engine.progress import Progress
+from heedful.errors import Mistake
+from heedful.experiments.description import MethodMeasure
+from heedful.registry import EXPERIMENTS
+from heedful.store.run import Run
+from heedful.web.app import create_app
+from heedful.web.library import Library
+from made_up_experiment import LAYERS
+
+QUIET = Progress(quiet=True)
+SMALL: dict[str, Any] = {
+    "encoder": "average",
+    "embedding_dim": 8,
+    "hidden_dim": 8,
+    "epochs": 3,
+    "batch_size": 16,
+}
+COLUMNS = {"text_column": "review", "label_column": "verdict"}
+ASKED = ("faithfulness", "erasure", "correlation")  # of the tests: enough of every kind
+
+
+def table(path: Path, rows: Sequence[Sequence[str]], columns: Sequence[str] = ("review", "verdict")) -> str:
+    lines = [columns, *rows]
+    path.write_text(
+        "".join(",".join(f'"{cell}"' for cell in line) + "\n" for line in lines), encoding="utf-8"
+    )
+    return str(path)
+
+
+def reviews(n: int, seed: int) -> list[tuple[str, str]]:
+    return [(one.text, one.label) for one in generate("single", n, seed=seed)]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("audit")
+    data = {**COLUMNS, "tokenizer": "whitespace"}
+    file = table(folder / "train.csv", reviews(120, 0))
+    return heedful.train(file, data=data, runs=folder / "runs", progress=QUIET, **SMALL)
+
+
+@pytest.fixture
+def run(trained: Run, tmp_path: Path) -> Run:
+    """A copy, so that what a test leaves beside it is its own."""
+    shutil.copytree(trained.path, tmp_path / "runs" / trained.name)
+    return Run(tmp_path / "runs" / trained.name)
+
+
+@pytest.fixture(autouse=True)
+def few_experiments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others have tests of their own; a whole audit asks all of them."""
+    monkeypatch.setattr(EXPERIMENTS, "places", {name: EXPERIMENTS.places[name] for name in ASKED})
+
+
+def command(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["audit", *map(str, arguments), "-q"], catch_exceptions=True)
+
+
+def columns() -> list[str]:
+    return ["--text-column", "review", "--label-column", "verdict"]
+
+
+def test_an_audit_of_one_s_own_file(run: Run, tmp_path: Path) -> None:
+    file = table(tmp_path / "mine.csv", reviews(24, 1))
+    out = {name: tmp_path / "out" / name for name in ("page.html", "bars.xml", "card.md")}
+    done = command(
+        run.path, "--data", file, *columns(), "--budget", "1h", "-o", out["page.html"], "--junit", out["bars.xml"],
+        "--model-card", out["card.md"], "--bar", "performance.accuracy >= 0.01",
+        "--bar", "faithfulness(omission).comprehensiveness.share >= 0.01",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    (folder,) = [path for path in run.path.parent.iterdir() if "-on-mine-" in path.name]
+    kept = json.loads((folder / "audit.json").read_text())
+    methods = {row["method"]: row for row in kept["methods"]}
+    assert {"attention", "gradient", "lrp", "omission", "random"} <= set(methods)
+    assert methods["random"]["kind"] == "control"
+    assert methods["random"]["answer"] != "better"
+    assert kept["left_out"]["rollout"].startswith("it needs a model that")
+    assert "--method lime" in kept["left_out"]["lime"]
+    assert set(kept["verdicts"]) == {"erasure", "correlation"}
+    assert kept["recommendation"][0] in done.output
+    page = out["page.html"].read_text()
+    assert page == (folder / "audit.html").read_text()
+    assert "How the explainers stand" in page
+    (suite,) = ElementTree.parse(out["bars.xml"]).getroot()
+    assert suite.get("failures") == "0"
+    assert "## Explanations" in out["card.md"].read_text()
+
+
+def test_a_missed_bar_ends_with_1_and_tells_github(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setattr(EXPERIMENTS, "places", {"erasure": EXPERIMENTS.places["erasure"]})
+    done = command(run.path, "--budget", "1h", "--bar", "erasure(attention).js >= 0.69", "--json")
+    assert done.exit_code == 1, done.output
+    told = json.loads(done.stdout)
+    assert told["bars"][0]["met"] is False
+    assert "::error title=heedful audit::erasure(attention).js >= 0.69: missed" in done.stderr
+
+
+def test_a_slip_in_a_bar_costs_nothing(run: Run, tmp_path: Path) -> None:
+    done = command(run.path, "--bar", "faithfulness(lpr).comprehensiveness >= 0.2")
+    assert isinstance(done.exception, Mistake)
+    assert "there is no method 'lpr'. Did you mean 'lrp'?" in str(done.exception)
+    assert not (run.path / "results" / "kept").exists()
+
+
+def test_a_dry_run_computes_nothing(run: Run) -> None:
+    done = command(run.path, "--dry-run", "--budget", "1h30m")
+    assert done.exit_code == 0, done.output
+    assert "faithfulness: about" in done.output
+    assert "forward passes a text" in done.output
+    assert "in 1 h 30 min" in done.output
+    assert "memory: about" in done.output
+    assert not (run.path / "results" / "kept").exists()
+
+
+# ---- wrong input --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rows", "given", "said"),
+    [
+        ([], {}, "there are no rows"),
+        (
+            [("fine words here", "splendid"), ("dull words", "negative")],
+            {},
+            "'splendid' is none of the model's",
+        ),
+        ([("fine words here", "positive")], {"label_column": "labl"}, "has no label column 'labl'"),
+        ([("fine words here", "positive")], {"text_column": "txt"}, "has no text column 'txt'"),
+        ([("fine words", "")], {}, "label"),
+    ],
+)
+def test_wrong_data_are_one_sentence_and_leave_nothing_behind(
+    run: Run, tmp_path: Path, rows: list[tuple[str, str]], given: dict[str, str], said: str
+) -> None:
+    file = table(tmp_path / "wrong.csv", rows)
+    with pytest.raises(Mistake, match=said):
+        heedful.audit(run, data=file, data_options={**COLUMNS, **given}, budget="1h")
+    assert not [path for path in run.path.parent.iterdir() if "-on-" in path.name]
+
+
+def test_texts_without_labels_and_of_one_label_are_audited_with_a_warning(run: Run, tmp_path: Path) -> None:
+    texts = reviews(12, 2)
+    plain = table(tmp_path / "plain.csv", [(text,) for text, _ in texts], ("review",))
+    found = heedful.audit(run, data=plain, data_options={"text_column": "review"}, budget="1h")
+    assert any("have no labels" in warning for warning in found.warnings)
+    one = table(tmp_path / "one.csv", [(text, "positive") for text, _ in texts])
+    found = heedful.audit(run, data=one, data_options=COLUMNS, budget="1h")
+    assert any("all texts have the label 'positive'" in warning for warning in found.warnings)
+    assert any("only 12 texts were asked about" in warning for warning in found.warnings)
+
+
+def test_budget_output_and_split_are_checked_first(run: Run, tmp_path: Path) -> None:
+    for arguments, said in (
+        (["--budget", "soon"], "--budget 'soon'"),
+        (["-o", str(tmp_path)], "ends in .html"),
+        (["--junit", str(tmp_path)], "is a folder"),
+        (["--split", "tset"], "the splits are"),
+        (["--method", "lrpp"], "Did you mean 'lrp'?"),
+        (["--experiment", "faith"], "there is no experiment 'faith'"),
+    ):
+        done = command(run.path, *arguments)
+        assert isinstance(done.exception, Mistake), arguments
+        assert said in str(done.exception)
+
+
+def test_an_experiment_that_fails_does_not_end_the_others(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = InFolder.ask
+
+    def ask(self: InFolder, experiment: str, *given: Any) -> Any:
+        if experiment == "correlation":
+            raise ZeroDivisionError("by design")
+        return asked(self, experiment, *given)
+
+    monkeypatch.setattr(InFolder, "ask", ask)
+    found = heedful.audit(run, budget="1h", bars=["correlation.attention/omission.overall.tau.mean > 0"])
+    assert found.left_out["correlation"] == "it failed (ZeroDivisionError: by design)"
+    assert [one.experiment for one in found.questions] == ["faithfulness", "erasure"]
+    assert not found.passed
+    assert "by design" in found.outcomes[0].sentence
+
+
+# ---- interrupted --------------------------------------------------------------------------------------------
+
+
+def rows_of(run: Run) -> dict[str, int]:
+    return {path.name: path.stat().st_mtime_ns for path in (run.path / "results" / "kept").glob("*.parquet")}
+
+
+def test_an_interrupted_audit_goes_on_and_a_repeated_one_computes_nothing(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = InFolder.ask
+
+    def interrupted(self: InFolder, experiment: str, *given: Any) -> Any:
+        if experiment == "erasure":
+            raise KeyboardInterrupt
+        return asked(self, experiment, *given)
+
+    monkeypatch.setattr(InFolder, "ask", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        heedful.audit(run, budget="1h")
+    before = rows_of(run)
+    assert any(name.startswith("faithfulness-") for name in before)
+    monkeypatch.setattr(InFolder, "ask", asked)
+    first = heedful.audit(run, budget="1h")
+    after = rows_of(run)
+    assert {name: after[name] for name in before} == before
+    second = heedful.audit(run, budget="1h")
+    assert rows_of(run) == after
+    assert [(q.experiment, q.texts) for q in first.questions] == [
+        (q.experiment, q.texts) for q in second.questions
+    ]
+    assert [one.share for one in first.standings.order] == [one.share for one in second.standings.order]
+
+
+# ---- models in memory, others' experiments, pages, pytest ---------------------------------------------------
+
+
+def test_a_function_is_audited_in_memory() -> None:
+    def predict(texts: Sequence[str]) -> np.ndarray:
+        good = np.array([0.9 if "superb" in text else 0.2 for text in texts])
+        return np.stack([1 - good, good], 1)
+
+    texts = [
+        f"{a} {b} {c} film"
+        for a in ("the", "that")
+        for b in ("superb", "dull")
+        for c in ("old", "new", "long")
+    ]
+    found = heedful.audit(heedful.wrap(predict, labels=["neg", "pos"]), texts, budget="1h")
+    assert isinstance(found, Audit)
+    assert found.subject.folder is None
+    assert "attention" in found.left_out
+    best = found.standings.order[0]
+    assert best.method in ("omission", "mask")
+    assert best.share.mean > 0.8
+    control = found.standings.of("random")
+    assert control is not None
+    assert control.answer != "better"
+    assert "<html" in found.to_html()
+    assert found.table.loc[0, "method"] == best.method
+
+
+def test_an_experiment_of_another_package_is_audited_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dataclasses import replace
+
+    measure = MethodMeasure(
+        "score", "score of a layer", "More is more.", "score", method="layer", chance=None
+    )
+    monkeypatch.setattr(EXPERIMENTS, "places", {"layers": replace(LAYERS, method_measures=(measure,))})
+    found = heedful.audit(run, budget="1h")
+    assert {one.method for one in found.standings.findings} == {"first", "the last: one"}
+    assert found.verdicts["layers"].answer == "They do"
+    assert "nothing can be recommended" in found.recommendation[0]
+
+
+def test_serve_shows_the_audit(run: Run) -> None:
+    heedful.audit(run, budget="1h")
+    client = TestClient(create_app(Library(run.path.parent)), base_url="http://127.0.0.1")
+    page = client.get(f"/runs/{run.name}")
+    assert page.status_code == 200
+    assert "better than random?" in page.text
+
+
+def test_texts_that_are_too_long_for_attention_leave_it_out(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(heedful.load(run).network), "limit", 5, raising=False)
+    found = heedful.audit(run, budget="1h")
+    assert "are longer than the 5 tokens" in found.left_out["attention"]
+    assert "erasure" in found.left_out
+    assert found.standings.of("attention") is None
+    assert found.standings.of("omission") is not None
+
+
+SUITE = """
+import pytest
+
+@pytest.mark.heedful(model={model!r}, budget="1h", bars=["performance.accuracy >= 0"])
+def test_met(heedful_audit):
+    heedful_audit.check("faithfulness(omission).comprehensiveness >= -5")
+    assert heedful_audit.audit.passed
+
+@pytest.mark.heedful(model={model!r}, budget="1h", bars=["performance.accuracy >= 0"])
+def test_missed(heedful_audit):
+    heedful_audit.check("faithfulness(omission).comprehensiveness >= 5")
+
+@pytest.mark.heedful(model={model!r}, budget="1h", bars=["performance.acuracy >= 0"])
+def test_no_such_number(heedful_audit): ...
+
+@pytest.mark.heedful(model="nowhere")
+def test_no_model(heedful_audit): ...
+
+def test_no_marker(heedful_audit): ...
+
+def test_of_somebody_else():
+    import sys
+    assert "torch" in sys.modules
+"""
+
+
+def test_bars_in_pytest(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "test_mine.py").write_text(SUITE.format(model=str(run.path)))
+    source = Path(heedful.__file__).parent.parent
+    environment = {**os.environ, "PYTHONPATH": str(source)}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "heedful.pytest_plugin", "--strict-markers", "test_mine.py"],
+        cwd=tmp_path, capture_output=True, text=True, env=environment,
+    )  # fmt: skip
+    assert "2 passed, 1 failed, 3 errors" in done.stdout or "1 failed, 2 passed, 3 errors" in done.stdout, (
+        done.stdout
+    )
+    assert "comprehensiveness >= 5: missed, it is" in done.stdout
+    assert "has no number 'acuracy'. The nearest: accuracy" in done.stdout
+    assert "there is no run folder nowhere" in done.stdout
+    assert "heedful_audit needs the marker" in done.stdout
+
+
+def test_the_plugin_loads_nothing_heavy() -> None:
+    code = "import heedful.pytest_plugin, sys; print([m for m in ('torch', 'pandas', 'spacy') if m in sys.modules])"
+    source = Path(heedful.__file__).parent.parent
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(source)},
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_methods_and_plans(run: Run) -> None:
+    """What the plan takes and leaves, by what a model can do."""
+    left_out: dict[str, str] = {}
+    found = audit_plan._methods(frozenset({"predicts"}), ["lime"], left_out)
+    assert found == ("omission", "mask", "lime", "random")
+    assert set(left_out) >= {"attention", "gradient", "shap"}
