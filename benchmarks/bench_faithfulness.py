@@ -40,7 +40,10 @@ TEXTS, EVERY, FERRET_TEXTS, DRAWS = int(os.environ.get("HEEDFUL_BENCH_TEXTS", "2
 BINS = (0.01, 0.05, 0.1, 0.2, 0.5)
 METHODS = ("attention", "gradient_x_input", "integrated_gradients", "occlusion", "omission", "random")
 METRICS = ("comprehensiveness", "sufficiency", "deletion", "insertion", "flip_fraction", "tau")
-FERRET = "ferret-xai==0.4.2"
+FERRET = (
+    "ferret-xai==0.4.2",
+    "pyarrow==21.0.0",
+)  # the latter is the last that goes with numpy 1, which ferret pins
 FERRET_METHODS = ("gradient", "gradient_x_input", "integrated_gradients", "lime", "shap", "random")
 
 
@@ -274,13 +277,13 @@ def against_ferret(made: Any, examples: Sequence[Example], counter: Counter, fol
         print(f"ferret cannot be run: {done.stderr.strip().splitlines()[-1]}")
         return
     theirs = json.loads(done.stdout.splitlines()[-1])
+    lengths = made.encode(some).lengths
+    lime = {"n_samples": int((lengths**2).mean())}  # ferret's takes the square of the tokens
+    shap = {"n_permutations": 6, "max_permutations": 6}
     options: dict[str, Any] = {
-        "operators": ["delete"],
-        "methods": FERRET_METHODS,
-        "exact": 0,
-        "beam": 0,
-        "draws": 1,
-    }
+        "operators": ["delete"], "methods": FERRET_METHODS, "exact": 0, "beam": 0, "draws": 1,
+        "options": {"lime": lime, "shap": shap},
+    }  # fmt: skip
     _, taken, asked = timed(lambda: heedful.run("faithfulness", made, some, **options), counter)
     ratio = theirs["seconds"] / taken
     print(
@@ -298,7 +301,7 @@ def ferret_environment() -> Path | None:
     folder = Path(os.environ.get("HEEDFUL_FERRET", HERE.parent / ".venv-ferret"))
     python = folder / "bin" / "python"
     if not python.is_file():
-        print(f"making an environment for {FERRET} in {folder}", flush=True)
+        print(f"making an environment for {FERRET[0]} in {folder}", flush=True)
         venv.create(folder, with_pip=True)
         torch_pin = next(
             line
@@ -306,13 +309,13 @@ def ferret_environment() -> Path | None:
             if line.startswith("torch==")
         )
         done = subprocess.run(
-            [python, "-m", "pip", "install", "--quiet", torch_pin, FERRET],
+            [python, "-m", "pip", "install", "--quiet", torch_pin, *FERRET],
             capture_output=True,
             text=True,
             check=False,
         )
         if done.returncode:
-            print(f"{FERRET} cannot be installed: {done.stderr.strip().splitlines()[-1]}")
+            print(f"{FERRET[0]} cannot be installed: {done.stderr.strip().splitlines()[-1]}")
             return None
     return python
 
