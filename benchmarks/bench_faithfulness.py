@@ -18,7 +18,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 import venv
 from collections.abc import Callable, Sequence
@@ -34,6 +33,7 @@ from scipy.stats import kendalltau
 import heedful
 from heedful.data.corpora import load
 from heedful.records import Example
+from minilm_sst import classifier
 
 HERE = Path(__file__).parent
 TEXTS, EVERY, FERRET_TEXTS, DRAWS = int(os.environ.get("HEEDFUL_BENCH_TEXTS", "200")), 10, 10, 5
@@ -62,7 +62,7 @@ class Counter:
 def main() -> None:
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-    folder = checkpoint()
+    folder = classifier()[0]
     corpus = load("sst")["test"]
     examples = [corpus[i] for i in np.linspace(0, len(corpus) - 1, TEXTS).astype(int).tolist()]
     module = AutoModelForSequenceClassification.from_pretrained(folder, local_files_only=True).eval()
@@ -76,16 +76,6 @@ def main() -> None:
     finally:
         torch.set_num_threads(threads)
         counter.handle.remove()
-
-
-def checkpoint() -> Path:
-    folder = Path(os.environ.get("HEEDFUL_MINILM", Path(tempfile.gettempdir()) / "minilm-sst"))
-    if not (folder / "config.json").is_file():
-        from finetune_minilm import finetune
-
-        print(f"fine-tuning MiniLM on sst into {folder}", flush=True)
-        finetune(folder, "sst", None, 3, 0)
-    return folder
 
 
 def timed(work: Callable[[], Any], counter: Counter) -> tuple[Any, float, int]:
