@@ -294,8 +294,7 @@ def test_any_text_is_a_bar_or_a_sentence(text: str) -> None:
 def test_bars_are_met_missed_or_not_measured() -> None:
     series = series_of("erasure", (replace(DROP, name="js"),), table_of({"attention": 0.5}, noise=0.1))
     findings = [finding_of(one) for one in series]
-    accuracy = {"performance": {"accuracy": 0.8}}
-    summaries: dict[str, dict[str, Any]] = {**accuracy, "heads": {"overall": {"mean": 0.1, "n": 5}}}
+    summaries: dict[str, dict[str, Any]] = {
         "performance": {"accuracy": 0.8},
         "heads": {"overall": {"mean": 0.1, "n": 5}},
     }
