@@ -15,8 +15,8 @@ def model_card(audit: Audit) -> str:
     subject = audit.subject
     lines = [
         "## Explanations", "",
-        f"Which explainer of `{_plain(subject.model)}` can be believed, tested on {audit.texts:,} of {subject.size:,} texts "
-        f"of `{_plain(subject.data)}` by heedful {version('heedful')} in {in_time(audit.seconds)}.", "",
+        f"Which explainer of `{_plain(subject.model)}` can be believed, tested on {audit.texts:,} of {subject.size:,} "
+        f"texts of `{_plain(subject.data)}` by heedful {version('heedful')} in {in_time(audit.seconds)}.", "",
     ]  # fmt: skip
     lines += [f"- {_plain(sentence)}" for sentence in audit.recommendation]
     lines += [f"- Mind: {_plain(warning)}" for warning in audit.warnings]
