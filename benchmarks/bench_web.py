@@ -1,8 +1,8 @@
 """`heedful serve`, a real server on loopback: under load, and as a playground.
 
-Load: 500 runs of 4,000 instances, 50 clients at once, on the overview and on instance pages. Playground: a small
-model of the built-in corpus and one person, who types sentences, moves attention and asks for the adversary. Prints
-medians and 99th percentiles; fails on any error.
+Load: 500 runs of 4,000 instances, 50 clients at once, on the overview and on instance pages, each for the first time
+and again. Playground: a small model of the built-in corpus and one person, who types sentences, moves attention and
+asks for the adversary. Prints medians and 99th percentiles; fails on any error.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ def write_store(folder: Path, runs: int = RUNS, instances: int = INSTANCES) -> l
             base
             | {"jsd": rng.uniform(0, np.log(2), instances), "attention": attention, "adversarial": attention}
             | {"ceiling": np.full(instances, np.log(2)), "exact": np.ones(instances, dtype=bool)}
+            | {"bound": np.full(instances, np.log(2))}
         ),
     }
     verdicts = {}
@@ -217,6 +218,8 @@ def under_load(folder: Path) -> None:
         print(f"serve: started with {RUNS} runs in {started:.2f} s ({cpu_seconds(pid):.2f} s of processor)")
         _, first, _ = asyncio.run(get(port, "/"))
         print(f"serve: first overview of {RUNS} runs x {INSTANCES:,} instances: {first * 1000:.0f} ms")
+        _, first, _ = asyncio.run(get(port, f"/runs/{quote(names[0])}"))
+        print(f"serve: first visit of a run's page: {first * 1000:.0f} ms")
         overview = [
             "/",
             "/?measure=permutation",
@@ -225,7 +228,12 @@ def under_load(folder: Path) -> None:
             "/?measure=adversarial&sort=value",
         ]
         instance = [f"/runs/{quote(name)}/examples/{7 * i % INSTANCES}" for i, name in enumerate(names)]
-        for title, addresses in (("overview", overview), ("instance", instance)):
+        for title, addresses in (
+            ("overview", overview),
+            ("overview again", overview),
+            ("instance", instance),
+            ("instance again", instance),
+        ):
             taken = asyncio.run(load(port, addresses))
             rate = len(taken) / max(sum(taken) / CLIENTS, 1e-9)
             told(

@@ -147,6 +147,17 @@ def test_without_evidence_or_with_a_nan_nothing_is_defined() -> None:
         Ranked.of(scores, real[:2], marked)
 
 
+def test_scores_that_differ_by_rounding_are_equal() -> None:
+    scores = np.array(
+        [[0.5, 1.0, 0.5 + 1e-7, 0.2, 9.0], [0.0, 0.0, 0.0, 0.0, 0.0], [1.0, np.nan, 0.0, 0.0, 0.0]]
+    )
+    real = np.array([[True, True, True, True, False]] * 3)
+    joined = measure.join_near(scores, real)
+    assert joined[0, :4].tolist() == [-1.0, 0.0, -1.0, -2.0]
+    assert len(set(joined[1, :4].tolist())) == 1
+    assert np.isnan(joined[2, :4]).all()
+
+
 def test_equal_scores_are_chosen_by_their_ties() -> None:
     scores, real = np.array([[1.0, 1.0, 1.0, 0.0, 5.0]]), np.array([[True, True, True, True, False]])
     chosen = measure.first_words(scores, real, np.array([2]), np.array([[0.1, 0.9, 0.5, 0.0, 0.0]]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
@@ -36,6 +37,8 @@ from heedful.experiments.faithfulness_orders import (
 )
 from heedful.experiments.faithfulness_removals import Removals, flipped, words_of
 from heedful.experiments.faithfulness_summary import summarise
+from heedful.explainers.edits import Edits
+from heedful.explainers.perturb import predict
 from heedful.measure.columns import Bools, Floats, Ints, column, rows_of
 from heedful.models.link import IDENTITY, LOG_ODDS, SIGMOIDS, SOFTMAX
 from heedful.models.network import Network
@@ -158,6 +161,39 @@ def test_words_are_really_removed(encoder: Any) -> None:
         assert said["zero"] == pytest.approx(float(model(batch, x=x).probabilities[0, 0]), abs=1e-12)
     ways = {round(value, 9) for value in said.values()}
     assert len(ways) == (3 if encoder == "average" else 4)  # without context, hidden is deleted
+
+
+@pytest.mark.parametrize("family", ["Bert", "DistilBert", "Roberta", "ModernBert", "DebertaV2"])
+def test_hidden_words_are_those_of_the_attention_mask(family: str) -> None:
+    pytest.importorskip("transformers")
+    import transformer_zoo
+
+    made = transformer_zoo.model(family)
+    network, batch = transformer_zoo.network(made), transformer_zoo.batch(made)
+    passage = batch.passage
+    hidden = passage.mask & (torch.arange(passage.ids.shape[1]) % 3 == 1)
+    assert "hides_words" in network.can
+    ours = network(
+        replace(batch, passage=replace(passage, hidden=hidden, mask=passage.mask & ~hidden))
+    ).logits
+    for row, ids in enumerate(passage.ids):
+        n = int(passage.present[row].sum())
+        shown = (~hidden[row, :n]).long()[None]
+        with torch.no_grad():
+            own = network.module(input_ids=ids[None, :n], attention_mask=shown).logits[0]
+        torch.testing.assert_close(ours[row], own, atol=1e-5, rtol=0)
+
+
+def test_what_cannot_hide_words_says_so() -> None:
+    """A decoder reads the state of its last word, and an unknown function reads strings."""
+    pytest.importorskip("transformers")
+    import transformer_zoo
+
+    for made in (transformer_zoo.model("GPT2"), heedful.wrap(score, labels=["neg", "pos"])):
+        assert "hides_words" not in made.network.can
+        batch = made.encode(made.examples(["a good film"])).batch([0])
+        with pytest.raises(Mistake, match="hides_words"):
+            predict(made.network, batch, Edits.each_word(batch.passage), "pad")
 
 
 def test_each_edited_text_is_asked_once() -> None:

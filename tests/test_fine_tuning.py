@@ -21,7 +21,7 @@ import heedful
 import transformer_zoo as zoo
 from heedful.cli import app
 from heedful.config import FINE_TUNING, RunConfig, TrainingConfig
-from heedful.data.batching import Encoded
+from heedful.data.batching import Encoded, cut
 from heedful.data.planted import generate
 from heedful.engine.carry_out import carry_out
 from heedful.engine.commands import train_words
@@ -35,7 +35,7 @@ from heedful.models.huggingface.fine_tuning import begin
 from heedful.models.huggingface.network import HuggingFaceNetwork
 from heedful.models.network import AttendedOutput
 from heedful.models.objectives import CrossEntropy, Loss
-from heedful.models.training import fit
+from heedful.models.training import dropout_of, fit
 from heedful.records import Batch
 from heedful.registry import OBJECTIVES
 from heedful.store.checks import sha256
@@ -181,6 +181,43 @@ def test_dropout_draws_from_the_seed(tmp_path: Path) -> None:
         weights.append(begun.network.module.classifier.weight.detach().clone())
     assert torch.equal(weights[0], weights[1])
     assert not torch.equal(weights[0], weights[2])
+
+
+def test_the_loop_is_what_anybody_would_write(checkpoint: Path) -> None:
+    """AdamW without decay on biases and norms, a mean loss, clipped, the rate rising and falling: the same weights."""
+    texts, labels = [*zoo.TEXTS[:3], *zoo.SOME] * 3, np.arange(18) % 2
+    begun = begin(checkpoint, LABELS, 0)
+    begun.network.module.double()  # Adam makes a step of rounding, where a gradient is nothing else
+    encoded = begun.model.encode(begun.model.examples(texts))
+    data = Encoded(encoded.passages, None, None, labels)
+    config = TrainingConfig.model_validate(
+        FINE_TUNING.model_dump() | {"epochs": 3, "batch_size": 6, "learning_rate": 1e-3}
+    )
+    (*_, state) = fit(begun.network, data, data, config, seed=7)
+    module = begin(checkpoint, LABELS, 0).network.module.double().train()
+    named = dict(module.named_parameters())
+    groups = [
+        {"params": [p for p in named.values() if p.dim() > 1], "weight_decay": 0.01},
+        {"params": [p for p in named.values() if p.dim() < 2], "weight_decay": 0.0},
+    ]
+    optimiser = torch.optim.AdamW(groups, lr=1e-3)
+    steps = 3 * 3
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimiser, lambda step: min((step + 1) / (0.1 * steps + 1), (steps - step) / steps)
+    )
+    tokens = zoo.tokenizer_of("Bert")
+    for epoch in (1, 2, 3):
+        with dropout_of(7, epoch):
+            for indices in cut(data.lengths, 6, np.random.default_rng([7, epoch])):
+                given = tokens([texts[i] for i in indices], padding=True, return_tensors="pt")
+                optimiser.zero_grad()
+                loss = F.cross_entropy(module(**given).logits, torch.from_numpy(labels[indices]))
+                loss.backward()  # type: ignore[no-untyped-call]
+                torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)
+                optimiser.step()
+                schedule.step()
+    for name, weight in module.state_dict().items():
+        torch.testing.assert_close(state.weights[name], weight, atol=1e-4, rtol=1e-3)
 
 
 @pytest.mark.parametrize("family", zoo.FAMILIES)

@@ -56,6 +56,22 @@ class ByHand:
 
 
 @each_family
+def test_special_tokens_have_a_share_of_their_own(family: str) -> None:
+    """Words and special tokens together are x . df/dx of the whole text."""
+    made = zoo.model(family)
+    network, batch = zoo.network(made), zoo.batch(made)
+    products, norms = gradient_x_input(network, batch, TARGET), gradient(network, batch, TARGET)
+    assert products.special is not None
+    assert norms.special is not None
+    for row in range(2):
+        hand = ByHand(network, batch, row)
+        x = hand.x.clone().requires_grad_()
+        (slope,) = torch.autograd.grad(hand.f(x).sum(), x)
+        close(products.special[row] + products.passage[row].sum(), (slope * x).sum().detach())
+        close(norms.special[row], slope[0][~hand.words].norm(dim=-1).sum())
+
+
+@each_family
 def test_gradients_and_integrated_gradients_are_captums(family: str) -> None:
     from captum.attr import IntegratedGradients, Saliency
 
@@ -150,7 +166,7 @@ def test_a_model_without_a_mask_says_what_to_give() -> None:
         mask(made.network, zoo.batch(made), TARGET)
 
 
-@pytest.mark.parametrize("family", ["Bert", "GPT2"])
+@each_family
 def test_a_batch_of_one_is_a_batch_of_many(family: str) -> None:
     made = zoo.model(family, query=True)
     network, batch = zoo.network(made), zoo.batch(made)
@@ -159,12 +175,12 @@ def test_a_batch_of_one_is_a_batch_of_many(family: str) -> None:
         "gradient": {},
         "gradient_x_input": {},
         "integrated_gradients": {"n_steps": 3},
+        "lrp": {},
+        "occlusion": {},
         "omission": {},
-        "random": {},
-        "uniform": {},
-        "lime": {"n_samples": 12},
-        "shap": {"n_permutations": 1},
     }
+    if family in ("Bert", "GPT2"):
+        some |= {"random": {}, "uniform": {}, "lime": {"n_samples": 12}, "shap": {"n_permutations": 1}}
     for name, options in some.items():
         run = EXPLAINERS[name].run
         many = run(network, batch, TARGET, **options)
@@ -173,6 +189,9 @@ def test_a_batch_of_one_is_a_batch_of_many(family: str) -> None:
             one = run(network, alone, TARGET[row : row + 1], **options)
             n = one.passage.shape[1]
             close(many.passage[row, :n], one.passage[0])
+            if many.special is not None:
+                assert one.special is not None
+                close(many.special[row], one.special[0])
             assert not many.passage[row][~batch.passage.mask[row]].any(), name
             if many.query is not None:
                 assert one.query is not None

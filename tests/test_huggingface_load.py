@@ -15,6 +15,7 @@ pytest.importorskip("transformers")
 
 import transformers
 
+import heedful
 import transformer_zoo as zoo
 from heedful.errors import Mistake
 from heedful.models.huggingface import fingerprint, load, load_pipeline, wrap
@@ -246,3 +247,68 @@ def test_fingerprint(folder: Path, copy: Path) -> None:
         (copy / name).write_bytes(old[:-1] + b" ")
         assert fingerprint(copy) != before
         (copy / name).write_bytes(old)
+
+
+STRANGERS: dict[str, dict[str, Any]] = {
+    "odd labels": {"id2label": {0: "schlecht 👎", 1: "LABEL_1", 2: "<b>gut</b>"}},
+    "several at once": {"num_labels": 3, "problem_type": "multi_label_classification"},
+    "a number": {"num_labels": 1, "problem_type": "regression"},
+    "two numbers": {"num_labels": 2, "problem_type": "regression"},
+}
+METHODS = ["gradient_x_input", "integrated_gradients", "lrp", "omission", "mask", "attention"]
+
+
+@pytest.mark.parametrize("kind", list(STRANGERS))
+def test_a_strangers_folder_is_explained(kind: str, tmp_path: Path) -> None:
+    """Scores sum to what they should, and everything can be shown, saved and loaded."""
+    made = tmp_path / "model"
+    zoo.module("Bert", **STRANGERS[kind]).save_pretrained(made)
+    zoo.tokenizer_of("Bert").save_pretrained(made)
+    found = heedful.explain(made, zoo.SOME, METHODS, n_steps=40)
+    for e in found:
+        relevance = e.attribution("lrp")
+        z = float(own_score(made, e.passage.text, e.labels.index(relevance.target)))
+        assert relevance.special is not None
+        assert relevance.rest is not None
+        assert relevance.flat().sum() + relevance.special + relevance.rest == pytest.approx(z, abs=1e-5)
+        check = e.attribution("integrated_gradients").check
+        assert check is not None
+        assert check.ok
+    assert found.to_json() == type(found).from_json(found.to_json()).to_json()
+    found.save(tmp_path / "why.parquet")
+    assert type(found).load(tmp_path / "why.parquet") == found
+    assert "special tokens" in found.to_html()
+    assert "<b>gut</b>" not in found.to_html()
+    p = np.stack([e.probabilities for e in found])
+    np.testing.assert_allclose(p, heedful.load(made).predict(zoo.SOME), atol=1e-5)
+
+
+@torch.no_grad()
+def own_score(folder: Path, text: str, label: int) -> float:
+    module: Any = transformers.AutoModelForSequenceClassification.from_pretrained(folder)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    return float(module(**tokenizer(text, return_tensors="pt")).logits[0, label])
+
+
+def test_a_text_of_5000_words_and_an_empty_one(folder: Path) -> None:
+    long = " ".join(zoo.TEXTS[:3] * 180)
+    made = heedful.load(folder)
+    with pytest.warns(UserWarning, match="longer than the 64 tokens .* windows that overlap"):
+        found = heedful.explain(made, [long], ["gradient_x_input", "lrp"])
+    assert len(found[0].by_word().passage) > 5000
+    relevance = found[0].attribution("lrp")
+    assert relevance.check is not None
+    assert relevance.check.ok
+    assert np.count_nonzero(relevance.flat()) == len(relevance.flat())
+    for empty in ("", " \n"):
+        with pytest.raises(Mistake, match="text 2 has no words"):
+            heedful.explain(made, ["good", empty], ["gradient"])
+
+
+def test_a_folder_whose_tokenizer_has_no_offsets(copy: Path) -> None:
+    for path in copy.glob("*token*"):
+        path.unlink()
+    kind: Any = transformers.CanineTokenizer
+    kind().save_pretrained(copy)
+    with pytest.raises(Mistake, match=r"CanineTokenizer is a tokenizer without offsets .*tokenizer\.json"):
+        load(copy)

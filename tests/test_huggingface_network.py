@@ -12,6 +12,7 @@ pytest.importorskip("transformers")
 
 import transformer_zoo as zoo
 from heedful.errors import Mistake
+from heedful.explainers import EXPLAINERS
 from heedful.models.huggingface import wrap
 from heedful.models.model import Model
 from heedful.models.sequence import sequences, split
@@ -173,6 +174,49 @@ class Everything:
         assert torch.equal(now.rng, self.rng)
         for name in ("training", "grads", "config", "table", "hooks", "forwards"):
             assert getattr(now, name) == getattr(self, name), name
+
+
+@each_named
+def test_the_users_model_stays_as_it_is_when_it_is_explained(family: str) -> None:
+    """By every kind of method, and when one of them breaks."""
+    module, tokens = zoo.module(family), zoo.tokenizer_of(family)
+    module.train()
+    made = wrap(module, tokens)
+    network, batch = zoo.network(made), zoo.batch(made)
+    before, target = Everything(module), torch.zeros(3, dtype=torch.long)
+    for name in ("attention", "gradient", "integrated_gradients", "lrp", "occlusion", "omission", "rollout"):
+        options = {"n_steps": 2} if name == "integrated_gradients" else {}
+        EXPLAINERS[name].run(network, batch, target, **options)
+    before.check(module)
+    wrong = torch.tensor([0, 1, 99])  # no such label: the score breaks, after the forward pass
+    for name in ("gradient", "integrated_gradients", "lrp", "omission"):
+        with pytest.raises((RuntimeError, IndexError)):
+            EXPLAINERS[name].run(network, batch, wrong)
+    before.check(module)
+
+
+@pytest.mark.parametrize("family", ["GPT2", "Llama", "Qwen2", "Mistral"])
+def test_decoders_in_float64_are_padded_like_others(family: str) -> None:
+    """Their softmax is in float32, where the least number of float64 is -inf, and a row of padding was NaN."""
+    plain, double = zoo.model(family), wrap(zoo.module(family).double(), zoo.tokenizer_of(family))
+    assert double.network.can == plain.network.can
+    batch = zoo.batch(double)
+    ours, theirs = zoo.network(double).attentions(batch), zoo.network(plain).attentions(zoo.batch(plain))
+    torch.testing.assert_close(ours.float(), theirs, atol=1e-5, rtol=0)
+    torch.testing.assert_close(
+        double.network(batch, edit=same).logits, double.network(batch).logits, atol=1e-5, rtol=0
+    )
+
+
+@pytest.mark.parametrize("family", ["Bert", "GPT2", "MPNet", "ConvBert"])
+def test_one_layer_of_attention_is_read_alone(family: str) -> None:
+    made = zoo.model(family)
+    network, batch = zoo.network(made), zoo.batch(made)
+    every = network.attentions(batch)
+    for layer in (0, 1, -1):
+        assert torch.equal(network.attentions(batch, layer), every[:, [layer]])
+    with pytest.raises(Mistake, match="layer 2: this model has 2 layers"):
+        network.attentions(batch, 2)
 
 
 @pytest.mark.parametrize("family", ["Bert", "Deberta", "GPT2", "Llama"])

@@ -11,11 +11,14 @@ import pytest
 pytest.importorskip("transformers")
 
 import transformers
+from typer.testing import CliRunner
 
 import heedful
 import transformer_zoo as zoo
+from heedful.cli import app
 from heedful.engine.huggingface_sources import CHECKPOINTS, CheckpointSource
-from heedful.engine.model_sources import find_source
+from heedful.engine.model_sources import find_source, source_of
+from heedful.store.run import Run
 
 
 @pytest.fixture(scope="module")
@@ -96,3 +99,39 @@ def test_a_trial_on_ones_own_texts(folder: Path, tmp_path: Path) -> None:
     assert table.num_rows > 0
     assert (table["max"].to_numpy() >= table["median"].to_numpy()).all()
     assert table["max"].to_numpy().max() > 0
+
+
+def test_labels_and_pairs_on_the_command_line(folder: Path, tmp_path: Path) -> None:
+    """`run` takes names for labels, and reads pairs where the data have them; the report knows both."""
+    file, runs, page = tmp_path / "pairs.jsonl", tmp_path / "runs", tmp_path / "page.html"
+    rows = [
+        {"text": text, "hypothesis": query, "label": ["neg", "pos"][i % 2]}
+        for i, (text, query) in enumerate(zip(zoo.SOME * 4, zoo.QUERIES * 4, strict=True))
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    asked = ["run", "permutation", "--model", str(folder), "--data", str(file), "--set", "permutations=2"]
+    asked += ["--runs", str(runs), "--limit", "4", "--json"]
+    told = CliRunner().invoke(app, [*asked, "--labels", "neg,pos"])
+    assert told.exit_code == 0, told.output
+    answered = Path(json.loads(told.stdout)["run"])
+    source = source_of(Run(answered))
+    assert (source.labels, source.task) == (("neg", "pos"), "nli")
+    assert CliRunner().invoke(app, ["report", str(answered), "-o", str(page)]).exit_code == 0
+    assert "pos" in page.read_text()
+    assert "LABEL_1" not in page.read_text()
+    refused = CliRunner().invoke(app, asked)
+    assert isinstance(refused.exception, heedful.Mistake)
+    assert "The model's are LABEL_0, LABEL_1; those of the data are neg, pos" in str(refused.exception)
+    plain = f'hf:{folder}?{{"query": false, "labels": ["neg", "pos"]}}'
+    refused = CliRunner().invoke(app, [*asked[:3], plain, *asked[4:]])
+    assert isinstance(refused.exception, heedful.Mistake)
+    assert "has a query beside each text, and tiny reads none" in str(refused.exception)
+
+
+def test_queries_that_are_given_make_pairs(folder: Path) -> None:
+    rows = heedful.run(
+        "permutation", str(folder), zoo.SOME, queries=zoo.QUERIES, labels=["neg", "pos"], permutations=2
+    )
+    assert rows.table.num_rows == 3
+    with pytest.raises(heedful.Mistake, match="labels are names for those of a checkpoint"):
+        heedful.run("permutation", heedful.load(folder), zoo.SOME, labels=["a", "b"])

@@ -225,6 +225,54 @@ def test_weights_that_can_only_be_read_are_shown_and_not_changed(tmp_path: Path)
     assert "cannot be asked under other attention weights" in refused.json()["error"]
 
 
+def test_our_own_transformer_encoder_shows_its_heads(tmp_path: Path) -> None:
+    """Softmax and mixture by hand, block by block; without changes the classifier's own output to the last bit."""
+    from heedful.models.classifier import AttentiveClassifier
+    from heedful.models.encoder_heads import EncoderHeads, self_attending
+
+    run = webruns.make_run(
+        tmp_path, "own", webruns.examples(webruns.SENTENCES), encoder="transformer", experiments=[]
+    )
+    client = TestClient(create_app(Library(tmp_path)), base_url="http://localhost")
+    model = load(run)
+    network = model.network
+    assert isinstance(network, AttentiveClassifier)
+    inside = self_attending(network)
+    assert isinstance(inside, EncoderHeads)
+    batch = model.encode(model.examples(["a waste of good time", "dull film"])).batch([0, 1])
+    assert torch.equal(inside(batch).logits, network(batch).logits)
+    with torch.no_grad():
+        same = inside(batch, edit=lambda layer, weights: weights)
+    torch.testing.assert_close(same.logits, network(batch).logits, atol=1e-5, rtol=1e-5)
+    weights, states = inside.attentions(batch), inside.states(batch)
+    present = batch.passage.present
+    assert weights.sum(-1)[:, 0, 0].numpy() == pytest.approx(present.numpy().astype(float), abs=1e-5)
+    block: Any = inside.encoder.blocks[1]
+    qkv = block.project_in(block.norm_attention(states[:, 1]))
+    n = qkv.shape[-1] // 3
+    for head in range(block.heads):
+        part = slice(head * n // block.heads, (head + 1) * n // block.heads)
+        q, k = qkv[0, :, :n][:, part], qkv[0, :, n : 2 * n][:, part]
+        for to in range(int(present[0].sum())):
+            scores = torch.stack(
+                [(q[to] * k[j]).sum() / q.shape[1] ** 0.5 for j in range(int(present[0].sum()))]
+            )
+            torch.testing.assert_close(
+                weights[0, 1, head, to, : len(scores)], scores.softmax(0), atol=1e-5, rtol=1e-4
+            )
+    told = ask(client, run, text="dull film", layer=1, head=2, off=["0"])
+    assert told["editable"]
+    assert [piece["text"] for piece in told["pieces"]] == ["<s>", "dull", "film", "</s>"]
+    with torch.no_grad():
+        off = inside(batch.rows(torch.tensor([1])), edit=lambda i, w: torch.zeros_like(w) if i == 0 else w)
+    np.testing.assert_allclose(told["after"], off.probabilities[0].double().numpy(), atol=1e-5)
+    measured = ask(client, run, text="dull film", measure="1")["worth"]
+    alone = ask(client, run, text="dull film", uniform=["1.2"])["change"]
+    (worth,) = (w["here"] for w in measured if (w["layer"], w["head"], w["operation"]) == (1, 2, "uniform"))
+    assert worth == pytest.approx(alone, abs=1e-6)
+    assert "Look inside" in client.get(f"/runs/{run.name}/playground?text=good+film&live=1").text
+
+
 def test_a_model_without_self_attention_refuses(tmp_path: Path) -> None:
     run = webruns.make_run(tmp_path, "made", webruns.examples(webruns.SENTENCES), experiments=[])
     client = TestClient(create_app(Library(tmp_path)), base_url="http://localhost")

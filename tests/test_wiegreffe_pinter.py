@@ -25,17 +25,21 @@ from distinct import distinct
 from heedful.config import RunConfig, SourceConfig, TrialConfig
 from heedful.engine.carry_out import carry_out
 from heedful.engine.configure import configure
+from heedful.engine.data_sources import DataSource
 from heedful.engine.plan import Plan, ask, plan, plan_for_run
 from heedful.engine.progress import Progress
-from heedful.engine.study import read_study
+from heedful.engine.study import read_study, select
 from heedful.engine.workspace import Workspace
 from heedful.errors import Mistake
 from heedful.experiments import Trial, find, to_table
 from heedful.experiments.adversary_exact import exact_adversary
 from heedful.experiments.caveats import not_made, warnings_of
+from heedful.experiments.frozen import FrozenConfig
+from heedful.experiments.imitation import ImitationConfig
 from heedful.experiments.observe import observer
 from heedful.experiments.pooled import PooledStates
 from heedful.experiments.seed_floor import seed_floor
+from heedful.experiments.seeds import SeedsConfig
 from heedful.experiments.uniform_summary import MARGIN
 from heedful.figures.violin import violin_rows
 from heedful.measure.columns import EDGES
@@ -196,14 +200,14 @@ def test_the_runs_beside_differ_in_what_is_asked_and_in_nothing_else() -> None:
     flat = own.model_copy(update={"model": own.model.model_copy(update={"attention": "uniform"})})
     assert uniform["uniform 5"] == flat
     assert uniform["trained 2"] == own.model_copy(update={"seed": 2})
-    seeds = find("seeds").runs(find("seeds").config(seeds=(5, 7, 7)), own)
+    seeds = find("seeds").runs(SeedsConfig(seeds=(5, 7, 7)), own)
     assert seeds == {"7": own.model_copy(update={"seed": 7})}
     assert len(find("seeds").runs(find("seeds").config(), own)) == 8
-    frozen = find("frozen").runs(find("frozen").config(seeds=()), own)
+    frozen = find("frozen").runs(FrozenConfig(seeds=()), own)
     assert set(frozen) == {"uniform 5", "trained 5", "base 5", "adversary 5"}
     assert {run.model.encoder for run in frozen.values()} == {"average"}
     assert {run.model.attention_name for run in frozen.values()} == {"uniform", "additive", "imposed"}
-    imitation = find("imitation").runs(find("imitation").config(lambdas=(0.0, 0.01)), own)
+    imitation = find("imitation").runs(ImitationConfig(lambdas=(0.0, 0.01)), own)
     driven = imitation["0.01"]
     assert (driven.seed, driven.training.metric, driven.training.epochs) == (6, "loss", 80)
     assert RunConfig.model_validate(driven.training.objective_options["base"]) == own
@@ -365,7 +369,7 @@ def test_few_texts_do_not_tell_whether_attention_is_needed() -> None:
     trial = trial_of("uniform", compared_tables_of(40, lost=0.0)["uniform"])
     verdict = find("uniform").verdict(trial)
     assert verdict is not None
-    assert verdict.grade == "unclear"
+    assert verdict.grade == "undecided"
     assert warnings_of({"uniform": trial.summary}) == []
 
 
@@ -415,7 +419,7 @@ def _stored(results: Any, name: str, base: Run, needless: dict[str, Any]) -> dic
     if name == "uniform":
         return needless if results.path == base.results.path else None
     path = results.path / f"{name}.summary.json"
-    return json.loads(path.read_text()) if path.exists() else None  # type: ignore[no-any-return]
+    return json.loads(path.read_text()) if path.exists() else None
 
 
 def test_the_study_has_the_published_numbers_and_its_own_settings() -> None:
@@ -423,6 +427,20 @@ def test_the_study_has_the_published_numbers_and_its_own_settings() -> None:
     assert set(study.experiments) >= set(ALL)
     for name, options in study.options.items():
         find(name).config.parse(options, name)
+    chosen = select(study, datasets=["sst", "agnews"], also_missing=True)
+    few = {one.experiment: one.options for one in chosen.asks_on["agnews"]}
+    assert few["uniform"]["seeds"] == []
+    many = {one.experiment: one.options for one in chosen.asks}
+    assert many["uniform"]["seeds"] == [1, 2]
+    assert few["imitation"] == many["imitation"]  # what is not said of a dataset is the study's
+    sources = {name: DataSource("x", 0, "x") for name in ("sst", "agnews")}
+    made = plan(chosen.configs, chosen.asks, sources=sources, asks_on=chosen.asks_on)
+    pairs = {
+        t.config.dataset: len(t.others)
+        for t in made.of("experiment")
+        if t.ask and t.ask.experiment == "uniform"
+    }
+    assert pairs == {"sst": 5, "agnews": 1}
     f1 = {(row.dataset, row.statistic): row.value for row in study.numbers if row.experiment == "uniform"}
     for dataset, trained, uniform in (  # reproduction-facts: trained / uniform
         ("imdb", 0.902, 0.879), ("sst", 0.831, 0.822), ("agnews", 0.964, 0.960), ("20news", 0.942, 0.934),

@@ -97,8 +97,9 @@ def plan_study(
     workspace = Workspace(Path(runs), tuple(data_dirs), checkpoint_every, gpus)
     instead = {c.dataset: DataSource("published", 0, "size as published") for c in chosen.configs}
     planned = plan(
-        chosen.configs, chosen.asks, data_dirs, instead if as_published else None, workspace.hash_file
-    )
+        chosen.configs, chosen.asks, data_dirs, instead if as_published else None, workspace.hash_file,
+        chosen.asks_on,
+    )  # fmt: skip
     return PlannedStudy(name, vectors, planned, workspace, chosen.missing, as_published)
 
 

@@ -88,16 +88,19 @@ def plan(
     data_dirs: Sequence[Path] = (),
     sources: Mapping[str, DataSource] | None = None,
     hash_file: HashFile = sha256,
+    asks_on: Mapping[str, Sequence[Ask]] | None = None,
 ) -> Plan:
-    """Train every configuration, and ask each of the runs. Data and vectors are hashed once.
+    """Train every configuration, and ask each of the runs: `asks`, or `asks_on` of its dataset. Data and vectors are
+    hashed once.
 
     `sources`, by dataset, are believed: for plans that are not to be carried out. What an objective needs is trained
     first, and is not asked.
     """
     known, asked = _Known(data_dirs, sources or {}, hash_file), _with_explainers(asks)
+    asked_on = {dataset: _with_explainers(own) for dataset, own in (asks_on or {}).items()}
     tasks: dict[str, Task] = {}
     for config in configs:
-        _add(tasks, _train(tasks, config, known), asked, known)
+        _add(tasks, _train(tasks, config, known), asked_on.get(config.dataset, asked), known)
     return Plan(tasks, known.by_dataset)
 
 

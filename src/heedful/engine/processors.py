@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,6 +37,21 @@ def threads(number: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def use_threads(number: int) -> None:
+    """So many threads for torch from now on, where this thread of the process asks it: each has its own number."""
+    import torch
+
+    if torch.get_num_threads() != number:
+        torch.set_num_threads(number)
+
+
+def before_each_module(call: Callable[..., None]) -> None:
+    """Every module of this process calls it before its forward pass: what it raises ends the pass."""
+    import torch
+
+    torch.nn.modules.module.register_module_forward_pre_hook(call)
 
 
 def find_device(workspace: Workspace) -> torch.device:

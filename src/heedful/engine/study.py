@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import tomllib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -40,6 +40,7 @@ class OnDataset(Config):
     data: dict[str, Any] = Field(default_factory=dict)
     model: dict[str, Any] = Field(default_factory=dict)
     training: dict[str, Any] = Field(default_factory=dict)
+    options: dict[str, dict[str, Any]] = Field(default_factory=dict)  # of an experiment
 
 
 class Study(Config):
@@ -93,6 +94,7 @@ class Selection:
     configs: tuple[RunConfig, ...]
     asks: tuple[Ask, ...]
     missing: dict[str, str]  # dataset -> how to get it
+    asks_on: Mapping[str, tuple[Ask, ...]] = field(default_factory=dict)  # by dataset, where they are others
 
 
 def study_names() -> list[str]:
@@ -186,8 +188,14 @@ def select(
                     for seed in range(seeds or study.seeds)
                 ]
     names = dict.fromkeys(experiments or study.experiments)
-    asks = [ask(name, study.options.get(name), split, limit) for name in names]
-    return Selection(tuple(configs), tuple(asks), missing)
+
+    def asks(own: Mapping[str, Mapping[str, Any]]) -> tuple[Ask, ...]:
+        return tuple(
+            ask(name, {**study.options.get(name, {}), **own.get(name, {})}, split, limit) for name in names
+        )
+
+    others = {dataset: asks(here.options) for dataset, here in study.on.items() if here.options}
+    return Selection(tuple(configs), asks({}), missing, others)
 
 
 def not_here(dataset: str, data_dirs: Sequence[Path]) -> str | None:

@@ -40,4 +40,4 @@ def not_made_sentence(made: Collection[str], other_data: bool, path: str) -> str
     if not missing:
         return "It rests on all tests there are."
     count = f"{len(made)} of {len(made) + len(missing)} tests"
-    return f"It rests on {count}. Not made: {', '.join(missing)} (heedful run {' '.join(missing)} --model {path})."
+    return f"It rests on {count}. Not made: {', '.join(missing)} (heedful run TEST --model {path})."

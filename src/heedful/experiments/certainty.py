@@ -35,7 +35,11 @@ def settle(verdict: Verdict, texts: int, runs: int = 1) -> Verdict:
     rising = _direction(verdict)
     if verdict.value is None or rising is None:
         return verdict
-    value, verdict = verdict.value, replace(verdict, texts=texts, contains=Sources(texts, runs).sentence())
+    seeds = (
+        verdict.contains != ""
+    )  # an experiment may have drawn seeds, too: then more texts would not decide
+    contains = verdict.contains or Sources(texts, runs).sentence()
+    value, verdict = verdict.value, replace(verdict, texts=texts, contains=contains)
     if verdict.low is None or verdict.high is None:
         told = f"{verdict.sentence} So few texts have no interval, so this decides nothing."
         return replace(verdict, grade="undecided", answer="Undecided", sentence=told, could_be=ALL)
@@ -44,9 +48,10 @@ def settle(verdict: Verdict, texts: int, runs: int = 1) -> Verdict:
     could_be = grades_of(found, verdict.bars, rising)
     if len(could_be) == 1:
         return verdict
-    needed = texts_to_decide(found, verdict.bars, texts)
+    needed = None if seeds else texts_to_decide(found, verdict.bars, texts)
     about = f"more than {MANY:,}" if needed is None else f"about {needed:,}"
-    told = f"{verdict.sentence} These {texts:,} texts cannot tell; {about} would be needed."
+    cannot = "texts and seeds cannot tell." if seeds else f"texts cannot tell; {about} would be needed."
+    told = f"{verdict.sentence} These {texts:,} {cannot}"
     answer = f"Undecided ({' or '.join(WORDS[grade] for grade in could_be)})"
     return replace(verdict, grade="undecided", answer=answer, sentence=told, could_be=could_be, needed=needed)
 
@@ -168,5 +173,6 @@ def over_seeds(verdicts: Sequence[Verdict]) -> Verdict | None:
     combined = replace(
         first, grade=grade, answer=WORDS[grade].capitalize(), sentence=sentence, value=found.value, low=found.low,
         high=found.high, rising=rising, claim="", p=None, q=None, could_be=(), needed=None,
+        contains="",
     )  # fmt: skip
     return settle(combined, min(v.texts or 0 for v in verdicts), len(known))

@@ -10,7 +10,7 @@ import numpy as np
 from heedful.experiments.comparison import SETTING, Comparison, Evidence, Table, mean_of
 from heedful.experiments.deception_summary import CONTROL, names_of, rows_of
 from heedful.experiments.description import Column, Reason, Trial, number_at, places_by, value_at
-from heedful.experiments.verdict import Grade, Verdict, Wording, border, ends, grade_at, percent
+from heedful.experiments.verdict import Grade, Verdict, Wording, border, ends, grade_at
 from heedful.figures.figure import Figure
 from heedful.figures.names import join_words, method_name
 from heedful.measure.columns import Floats, column
@@ -89,7 +89,9 @@ def verdict(trial: Trial) -> Verdict:
     sentence = (
         f"The copy with {best} is right in {lines[best]['accuracy']['mean']:.1%} of the texts (before: "
         f"{lines[own]['accuracy']['mean']:.1%}; without these words: {control['mean']:.1%}) and leaves them "
-        f"{percent(found)} of the attention that they had.{seen}{border(found, *bars)}"
+        f"{100 * found.value:.2g}% (95% CI {100 * found.low:.2g}% to {100 * found.high:.2g}%) of the attention that "
+        f"they had.{seen}"
+        f"{border(found, *bars)}"
     )
     return Verdict(QUESTION, grade, *_worded(grade, sentence), *ends(found), bars=bars)
 
@@ -139,8 +141,8 @@ def figures(trial: Trial) -> list[Figure]:
             "deception",
             "Accuracy and attention under the penalty",
             "A copy for each penalty. If attention could not be moved off the words that are used, accuracy would fall "
-            "with the attention on them. The line is the accuracy of a control that was trained without these words; "
-            "thin lines are 95% intervals.",
+            "with the attention on them, towards that of the control, which was trained without these words. Thin "
+            "lines are 95% intervals.",
             f"{told}; without the words {trial.summary[CONTROL]['mean'] or 0:.1%} right.",
             accuracy_and_mass(lines, trial.summary[CONTROL]),
         )
@@ -204,7 +206,7 @@ def compare(evidence: Evidence) -> Comparison:
         "Percent of the test texts that are right, and percent of the attention that falls to impermissible words "
         f"(Pruthi et al. 2020, table 3), mean of {seeds} seed{'s' * (seeds > 1)} of ours. For each method: how often "
         "an impermissible word has a higher score than another one, with the 95% interval over the texts of the first "
-        "seed (a random order: .50), and the share of all scores that is on such words (equal scores: the last number)."
+        "seed (a random order: .50), and the share of all scores that is on such words (in brackets: of equal scores)."
     )
     header = (*SETTING, "model", "ours: accuracy", "ours: mass", *published, *map(method_name, methods))
     return Comparison(tables=(Table("Deceived attention", header, tuple(rows), note),))

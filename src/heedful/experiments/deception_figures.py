@@ -1,8 +1,8 @@
-"""Drawings of `deception`: accuracy against the attention on hidden words, and what methods see of these."""
+"""Drawings of `deception`: accuracy and attention on hidden words by model, and what methods see of these."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -13,87 +13,68 @@ from heedful.figures.names import method_name
 from heedful.figures.theme import CLASSES, variable
 
 Lines = Mapping[str, Mapping[str, Any]]
+RIGHT, ATTENDED, WITHOUT = "texts that are right", "attention on hidden words", "without the words"
+SHAPES = ("circle", "square", "triangle-up", "diamond")
 
 
 @draws
 def accuracy_and_mass(models: Lines, control: Mapping[str, Any]) -> Spec:
-    """A point for each model, with both intervals and its name, and the control's accuracy as a line."""
-    rows: Data = [
-        {
-            "model": name,
-            **{f"mass {end}": _percent(line["attention_mass"], end) for end in ("mean", "low", "high")},
-            **{f"accuracy {end}": _percent(line["accuracy"], end) for end in ("mean", "low", "high")},
-        }
-        for name, line in models.items()
-    ]
-    titles = ("attention on hidden words (percent)", "texts that are right (percent)")
-    low = min([row["accuracy low"] for row in rows] + [_percent(control, "mean")])
-    scales = (alt.Scale(domain=[0, 100], nice=False), alt.Scale(domain=[min(50.0, low), 100], nice=False))
-    base = chart(rows)
-    x, y = (
-        alt.X("mass mean:Q", scale=scales[0], title=titles[0]),
-        alt.Y("accuracy mean:Q", scale=scales[1], title=titles[1]),
-    )
-    tip = [
-        alt.Tooltip(f"{name}:{kind}")
-        for name, kind in (("model", "N"), ("mass mean", "Q"), ("accuracy mean", "Q"))
-    ]
-    point = base.mark_point(filled=True, size=70, color=variable("c0")).encode(x=x, y=y, tooltip=tip)
-    across = base.mark_rule(color=variable("ink")).encode(
-        x=alt.X("mass low:Q", scale=scales[0], title=titles[0]), x2="mass high:Q", y=y
-    )
-    along = base.mark_rule(color=variable("ink")).encode(
-        x=x, y=alt.Y("accuracy low:Q", scale=scales[1], title=titles[1]), y2="accuracy high:Q"
-    )
-    name = base.mark_text(align="left", dx=8, dy=-8, color=variable("ink")).encode(x=x, y=y, text="model:N")
-    ends = [{"x": at, "y": _percent(control, "mean")} for at in (0.0, 100.0)]
-    without = (
-        chart(ends)
-        .mark_line(color=variable("quiet"), strokeDash=[4, 4])
-        .encode(
-            x=alt.X("x:Q", scale=scales[0], title=titles[0]), y=alt.Y("y:Q", scale=scales[1], title=titles[1])
-        )
-    )
-    return finish([without, across, along, point, name], 260, "Accuracy against attention on hidden words")
+    """For each model, and the control, both in percent with their intervals."""
+    found = [(name, RIGHT, line["accuracy"]) for name, line in models.items()]
+    found += [(WITHOUT, RIGHT, control)]
+    found += [(name, ATTENDED, line["attention_mass"]) for name, line in models.items()]
+    rows = [_row(model, what, line, 100.0) for model, what, line in found]
+    return _dots(rows, [WITHOUT, *models], [RIGHT, ATTENDED], (0, 100), "percent", None)
 
 
 @draws
 def seen_by_methods(methods: Mapping[str, Lines]) -> Spec:
-    """A dot for each method and model with its interval, and the line of a random order."""
-    rows: Data = [
-        {
-            "method": method_name(method),
-            "model": model,
-            **{end: round(line["auc"][end] or 0.0, 4) for end in ("mean", "low", "high")},
-        }
+    """For each method and model, with the line of a random order."""
+    rows = [
+        _row(method_name(method), model, line["auc"], 1.0)
         for method, models in methods.items()
         for model, line in models.items()
-        if line["auc"]["mean"] is not None
     ]
-    models = list(next(iter(methods.values())))
-    scale = alt.Scale(domain=[0, 1], nice=False)
-    title = "how often a hidden word is above another one"
-    colours = [variable(CLASSES[i % len(CLASSES)]) for i in range(len(models))]
-    colour = alt.Color("model:N", sort=models, scale=alt.Scale(domain=models, range=colours), title=None)
-    order = [method_name(method) for method in methods]
-    place = {"y": alt.Y("method:N", sort=order, title=None), "yOffset": alt.YOffset("model:N", sort=models)}
-    base = chart(rows)
-    tip = [alt.Tooltip("method:N"), alt.Tooltip("model:N"), alt.Tooltip("mean:Q", format=".3f")]
+    names, models = [method_name(method) for method in methods], list(next(iter(methods.values())))
+    return _dots(rows, names, models, (0, 1), "how often a hidden word is above another one", 0.5)
+
+
+def _row(place: str, what: str, line: Mapping[str, Any], times: float) -> dict[str, Any]:
+    value = line["mean"]
+    ends = {end: value if line[end] is None else line[end] for end in ("low", "high")}
+    numbers = {"value": value, **ends}
+    return {"place": place, "what": what} | {
+        name: None if number is None else round(times * number, 4) for name, number in numbers.items()
+    }
+
+
+def _dots(
+    rows: Sequence[dict[str, Any]],
+    places: list[str],
+    kinds: list[str],
+    domain: tuple[int, int],
+    title: str,
+    at: float | None,
+) -> Spec:
+    """A dot with its interval for each row: places from top to bottom, kinds by colour and shape."""
+    data: Data = [row for row in rows if row["value"] is not None]
+    scale = alt.Scale(domain=list(domain), nice=False)
+    colours = [variable(CLASSES[i % len(CLASSES)]) for i in range(len(kinds))]
+    shapes = [SHAPES[i % len(SHAPES)] for i in range(len(kinds))]
+    colour = alt.Color("what:N", sort=kinds, scale=alt.Scale(domain=kinds, range=colours), title=None)
+    shape = alt.Shape("what:N", sort=kinds, scale=alt.Scale(domain=kinds, range=shapes), title=None)
+    base = chart(data).encode(
+        y=alt.Y("place:N", sort=places, title=None), yOffset=alt.YOffset("what:N", sort=kinds)
+    )
+    tip = [alt.Tooltip("place:N"), alt.Tooltip("what:N"), alt.Tooltip("value:Q", format=".3f")]
     line = base.mark_rule(strokeWidth=2).encode(
-        x=alt.X("low:Q", scale=scale, title=title), x2="high:Q", color=colour, **place
+        x=alt.X("low:Q", scale=scale, title=title), x2="high:Q", color=colour
     )
     dot = base.mark_point(filled=True, size=60).encode(
-        x=alt.X("mean:Q", scale=scale, title=title), color=colour, shape=alt.Shape("model:N", sort=models, title=None),
-        tooltip=tip, **place,
-    )  # fmt: skip
-    half = (
-        chart([{"x": 0.5}])
-        .mark_rule(color=variable("quiet"), strokeDash=[4, 4])
-        .encode(x=alt.X("x:Q", scale=scale, title=title))
+        x=alt.X("value:Q", scale=scale, title=title), color=colour, shape=shape, tooltip=tip
     )
-    return finish([half, line, dot], 30 + 50 * len(methods), "Hidden words by method")
-
-
-def _percent(line: Mapping[str, Any], end: str) -> float:
-    found = line[end] if line[end] is not None else line["mean"]
-    return round(100 * (found or 0.0), 3)
+    layers = [line, dot]
+    if at is not None:
+        dashed = chart([{"x": at}]).mark_rule(color=variable("quiet"), strokeDash=[4, 4])
+        layers.insert(0, dashed.encode(x=alt.X("x:Q", scale=scale, title=title)))
+    return finish(layers, 30 + 18 * len(places) * len(kinds), title)

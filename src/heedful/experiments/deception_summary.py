@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from heedful.experiments.summary import Line, column, mean, plain, spread
 from heedful.measure.columns import Floats
-from heedful.measure.paired import mcnemar
+from heedful.measure.paired import mcnemar, paired
 from heedful.measure.statistics import proportion
 
 MEASURES = ("share", "auc", "hit", "precision")
@@ -57,7 +57,7 @@ def _model(rows: pa.Table, own: Floats) -> Line:
 def accuracy(correct: Floats, own: Floats) -> Line:
     both = ~np.isnan(correct) & ~np.isnan(own)
     right, before = correct[both] > 0, own[both] > 0
-    found = proportion(int(right.sum()), len(right))
+    found, change = proportion(int(right.sum()), len(right)), paired(right * 1.0, before * 1.0)
     return plain(
         {
             "n": len(right),
@@ -65,7 +65,9 @@ def accuracy(correct: Floats, own: Floats) -> Line:
             "low": found.low,
             "high": found.high,
             "percent": 100 * found.value,
-            "change": float(right.mean() - before.mean()) if len(right) else float("nan"),
+            "change": change.difference,  # from the model as it is, with its interval
+            "change_low": change.low,
+            "change_high": change.high,
             "p": mcnemar(int((right & ~before).sum()), int((~right & before).sum())),
         }
     )

@@ -153,8 +153,8 @@ def found_by_method(
     }
     for name, method in methods.items():
         scores = by_word(method(batch, output), batch.passage).astype(np.float64)
-        found = measure_scores(np.abs(scores) if absolute else scores, real, evidence, ties)
-        yield {"method": [name] * len(batch)} | about | found
+        scores = measure.join_near(np.abs(scores) if absolute else scores, real)
+        yield {"method": [name] * len(batch)} | about | measure_scores(scores, real, evidence, ties)
     for name, scores in controls.items():
         yield {"method": [name] * len(batch)} | about | measure_scores(scores, real, evidence, ties)
 

@@ -25,6 +25,7 @@ RULE = (
     f"Attention, by comprehensiveness: from {MUCH:.0%} of the way from a random order to the best order found on: it "
     f"points at them; from {SOME:.0%} on: partly; below, or where it cannot be told from a random order: it does not."
 )
+CLAIM = "removing the most attended words changes the output more than removing words in a random order"
 WAYS = {
     "delete": "words deleted",
     "mask": "words masked",
@@ -127,7 +128,7 @@ def verdict(trial: Trial) -> Verdict:
     )
     return Verdict(
         QUESTION, grade, answer, sentence + (border(found, *bars) if better else ""), RULE, clause,
-        reached["mean"], reached["low"], reached["high"], bars,
+        reached["mean"], reached["low"], reached["high"], bars, claim=CLAIM, p=line["against_random"]["p"],
     )  # fmt: skip
 
 

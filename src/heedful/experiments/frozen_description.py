@@ -66,7 +66,9 @@ def verdict(trial: Trial) -> Verdict:
         f"token-wise model {interval(found, 3)} more than its own, over {more.texts:,} "
         f"texts.{border(found, *bars)}"
     )
-    return Verdict(QUESTION, grade, answer, sentence, RULE, clause, *ends(found), bars=bars)
+    return Verdict(
+        QUESTION, grade, answer, sentence, RULE, clause, *ends(found), bars=bars, contains=more.contains
+    )
 
 
 def figures(trial: Trial) -> list[Figure]:

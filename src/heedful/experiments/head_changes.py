@@ -8,12 +8,17 @@ Wallace 2019's uniform attention, for one head). `off`: all its weights are zero
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from heedful.models.network import Edit
+    from heedful.models.network import Attends, Edit
+    from heedful.records import Batch
 
 Operation = Literal["off", "uniform"]
 Changes = Mapping[tuple[int, int], Operation]  # (layer, head) -> what is done to it
@@ -43,3 +48,34 @@ def change_heads(asked: Sequence[Changes]) -> Edit:
         return edited
 
     return edit
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """One text with some of its heads changed."""
+
+    weights: NDArray[np.float32]  # (layers, heads, to, from) as they are under the changes
+    before: NDArray[np.float64]  # (labels,) probabilities as the model is
+    after: NDArray[np.float64]  # (labels,)
+    distance: float  # between the two
+
+
+def ask_with_changes(network: Attends, batch: Batch, changes: Changes) -> Asked:
+    """What the model says of the one text of a batch, and where its heads look, with these heads changed."""
+    import torch
+
+    with torch.no_grad():
+        own = network(batch)
+        output, weights = own, network.attentions(batch)[0]  # (layers, heads, to, from)
+        if changes:
+            edit, seen = change_heads([changes]), []
+
+            def note(layer: int, weights: Tensor) -> Tensor:
+                seen.append(edit(layer, weights))
+                return seen[-1]
+
+            output = network(batch, edit=note)
+            weights = torch.stack(seen, dim=1)[0]
+        before, after = (one.probabilities.double() for one in (own, output))
+        distance = float(network.link.distance(after, before)[0])
+    return Asked(weights.float().cpu().numpy(), before[0].cpu().numpy(), after[0].cpu().numpy(), distance)

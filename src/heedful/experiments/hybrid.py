@@ -112,7 +112,7 @@ def as_batch(documents: Iterable[Hybrid], like: Tokens) -> tuple[Batch, Tensor]:
     word, label = padded((d.word for d in made), -1), padded((d.label for d in made), -1)
     present = padded((np.ones(len(d.ids), dtype=np.int64) for d in made), 0) > 0
     tokens = Tokens(
-        padded((d.ids for d in made), like.reserved.pad),
+        padded((d.ids for d in made), like.reserved.filler),
         present,
         word >= 0,
         None if like.word_index is None else word,

@@ -87,7 +87,7 @@ def verdict(trial: Trial) -> Verdict:
         f"{border(found, *bars)}"
     )
     answer, clause = WORDINGS[grade]
-    return Verdict(QUESTION, grade, answer, sentence, RULE, clause, *ends(found), bars=bars)
+    return Verdict(QUESTION, grade, answer, sentence, RULE, clause, *ends(found), bars=bars, rising=False)
 
 
 def _first(wording: Wording, sentence: str) -> tuple[str, str, str, str]:

@@ -50,7 +50,18 @@ def verdict(trial: Trial) -> Verdict:
         f"JSD away from that of this one, over {found.texts:,} texts; they decide alike in {alike:.0%} of them."
         f"{border(mean, *bars)} Another attention that is no farther away differs by no more than chance."
     )
-    return Verdict(QUESTION, grade, answer, sentence, RULE, clause, *ends(mean), bars=bars)
+    return Verdict(
+        QUESTION,
+        grade,
+        answer,
+        sentence,
+        RULE,
+        clause,
+        *ends(mean),
+        bars=bars,
+        rising=False,
+        contains=found.contains,
+    )
 
 
 def figures(trial: Trial) -> list[Figure]:

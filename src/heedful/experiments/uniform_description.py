@@ -11,9 +11,10 @@ from heedful.experiments.beside import by_run
 from heedful.experiments.comparison import SETTING, Comparison, Evidence, Table, mean_of, number
 from heedful.experiments.description import Column, Reason, Trial, number_at, places_by
 from heedful.experiments.uniform_summary import MARGIN, summarise
-from heedful.experiments.verdict import Grade, Verdict, Wording, ends, interval
+from heedful.experiments.verdict import Grade, Verdict, Wording, ends, grade_at, interval
 from heedful.figures.figure import Figure
 from heedful.measure.columns import column
+from heedful.measure.levels import Sources
 from heedful.measure.statistics import SIGNIFICANT, Interval
 
 QUESTION = "Does this task need attention at all?"
@@ -21,15 +22,12 @@ REASON = (
     f"The margin of {MARGIN} separates what Wiegreffe & Pinter 2019 report: uniform attention costs .004 to .009 of "
     "F1 on AG News, 20News and SST, and .023 on IMDb."
 )
-RULE = (
-    f"A loss of {MARGIN} or more of accuracy rejected at 5%: attention is not needed; no loss at all rejected and the "
-    f"interval above {MARGIN}: needed; no loss at all rejected: it helps; neither: it is not told. {REASON}"
-)
+NEEDED = 0.05  # of accuracy
+RULE = f"Accuracy lost below {MARGIN}: attention is not needed; from {NEEDED} on: it is; between: it helps. {REASON}"
 WORDINGS: dict[Grade, Wording] = {
     "for": Wording("Yes", "is needed for the task"),
     "mixed": Wording("It helps", "helps with the task"),
     "against": Wording("No", "is not needed for the task"),
-    "unclear": Wording("Not told", "may or may not be needed for the task"),
 }
 COLUMNS = {
     "loss": Column(
@@ -57,11 +55,12 @@ def p_value(p: float | None) -> str:
 def verdict(trial: Trial) -> Verdict:
     overall = summarise(trial.table)["overall"]
     loss, p, needless = overall["loss"], overall["p"], overall["p_needless"]
+    bars = (MARGIN, NEEDED)
     if needless is None or loss["low"] is None:
         sentence = "Fewer than two texts: nothing can be told."
-        return Verdict(QUESTION, "unclear", "Undefined", sentence, RULE, "is not told", bars=(0.0, MARGIN))
+        return Verdict(QUESTION, "unclear", "Undefined", sentence, RULE, "is not told", bars=bars)
     found = Interval(loss["mean"], loss["low"], loss["high"])
-    grade = grade_of_loss(found, 1.0 if p is None else p, needless)
+    grade = grade_at(found.value, *bars, rising=True)
     answer, clause = WORDINGS[grade]
     means = [overall[kind]["accuracy"]["mean"] for kind in ("trained", "uniform")]
     sentence = (
@@ -70,16 +69,10 @@ def verdict(trial: Trial) -> Verdict:
         f"{p_value(p)}; that it is {MARGIN} or more: {p_value(needless)}, so it is at most "
         f"{overall['at_most']:.3f} with 95% confidence."
     )
-    return Verdict(QUESTION, grade, answer, sentence, RULE, clause, *ends(found), bars=(0.0, MARGIN))
-
-
-def grade_of_loss(loss: Interval, p: float, needless: float) -> Grade:
-    """By RULE."""
-    if needless <= SIGNIFICANT:
-        return "against"
-    if p > SIGNIFICANT or loss.value <= 0:
-        return "unclear"
-    return "for" if loss.low > MARGIN else "mixed"
+    return Verdict(
+        QUESTION, grade, answer, sentence, RULE, clause, *ends(found), bars=bars, p=p,
+        claim="trained attention is better than uniform", contains=Sources(loss["n"], loss["runs"]).sentence(),
+    )  # fmt: skip
 
 
 def warning(summary: Mapping[str, Any]) -> str:
@@ -89,9 +82,9 @@ def warning(summary: Mapping[str, Any]) -> str:
     if p is None or p > SIGNIFICANT:
         return ""
     return (
-        f"This task does not need attention: a model with uniform attention loses {overall['loss']['mean']:+.3f} of "
-        f"accuracy, and {MARGIN} or more is rejected ({p_value(p)}). What attention does here says little about "
-        "attention as explanation, in either direction (Wiegreffe & Pinter 2019)."
+        "This task does not need attention: with uniform attention accuracy changes by "
+        f"{-overall['loss']['mean']:+.3f}, and a loss of {MARGIN} or more is rejected ({p_value(p)}). What attention "
+        "does here says little about attention as explanation, in either direction (Wiegreffe & Pinter 2019)."
     )
 
 

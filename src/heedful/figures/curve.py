@@ -40,7 +40,10 @@ def curve(
             alt.Tooltip("y:Q", title=titles[1], format=".3f"),
         ],
     )  # fmt: skip
-    names = chart(order).mark_text(align="left", dx=8, dy=-6, fontSize=11).encode(x=x, y=y, text="name:N")
+    names = [  # by turns above and below: points may be close
+        chart(order[i::2]).mark_text(dy=dy, fontSize=11).encode(x=x, y=y, text="name:N")
+        for i, dy in enumerate((-14, 16))
+    ]
     low, high = domain
     marks = lines_at(references or {}, low + 0.65 * (high - low))
-    return finish([line, shapes, names, *marks], 280, f"{titles[1]} against {titles[0]}")
+    return finish([line, shapes, *names, *marks], 280, f"{titles[1]} against {titles[0]}")

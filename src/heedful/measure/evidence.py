@@ -21,6 +21,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
+NEAR = 1e-5  # of the largest score of a text: what a float32 model may round differently from batch to batch
 IOU = 0.5  # from which on a span counts as found (DeYoung et al. 2020, section 4.1)
 
 
@@ -58,6 +59,19 @@ class Ranked:
         end = np.minimum.accumulate(np.where(last, place, width)[:, ::-1], axis=1)[:, ::-1]
         m = np.where(broken, 0, known.sum(1))
         return cls(found, found.cumsum(1), begin, end, n, m)
+
+
+def join_near(scores: Floats, real: Bools, within: float = NEAR) -> Floats:
+    """Scores (texts, words) that order words alike, but those with less than `within` of the text's largest between
+    one and the next are equal: the same word twice has one score, and rounding is no order."""
+    largest = np.abs(np.where(real, scores, 0.0)).max(1, initial=0.0)[:, None]
+    order = np.lexsort((-scores, ~real), axis=-1)
+    falling = np.take_along_axis(scores, order, 1)
+    apart = np.diff(falling, axis=1, prepend=falling[:, :1]) < -within * largest
+    joined = np.empty_like(scores)
+    np.put_along_axis(joined, order, -np.cumsum(apart, axis=1).astype(np.float64), axis=1)
+    broken: Bools = np.isnan(scores) & real
+    return np.where(broken.any(1, keepdims=True), np.nan, joined)
 
 
 def precision_at(ranked: Ranked, k: Ints) -> Floats:

@@ -8,6 +8,8 @@ text is the query (question or hypothesis) of another (Jain & Wallace 2019, sect
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -15,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from heedful.errors import Mistake
+from heedful.models.network import Edit
 
 
 class Encoder(nn.Module):
@@ -188,10 +191,17 @@ class Transformer(Encoder):
         self.blocks = nn.ModuleList(Block(hidden, heads) for _ in range(layers))
         self.norm = nn.LayerNorm(hidden)
 
-    def forward(self, x: Tensor, present: Tensor) -> Tensor:
+    def forward(
+        self, x: Tensor, present: Tensor, edit: Edit | None = None, states: list[Tensor] | None = None
+    ) -> Tensor:
+        """`edit` changes the weights of each block; `states` is given what goes into the first and out of each."""
         h = self.linear(x) + positions(x.shape[1], self.linear.out_features).to(x)  # (batch, length, hidden)
-        for block in self.blocks:
-            h = block(h, present)
+        for number, block in enumerate(self.blocks):
+            if states is not None:
+                states.append(h)
+            h = block(h, present, None if edit is None else partial(edit, number))
+        if states is not None:
+            states.append(h)
         normed: Tensor = self.norm(h)
         return normed
 
@@ -208,11 +218,16 @@ class Block(nn.Module):
         self.norm_mlp = nn.LayerNorm(hidden)
         self.mlp = nn.Sequential(nn.Linear(hidden, 2 * hidden), nn.GELU(), nn.Linear(2 * hidden, hidden))
 
-    def forward(self, h: Tensor, present: Tensor) -> Tensor:
+    def forward(self, h: Tensor, present: Tensor, edit: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+        """`edit`: weights (batch, heads, to, from) -> weights. Without it they are never made."""
         batch, length, hidden = h.shape
         qkv = self.project_in(self.norm_attention(h)).view(batch, length, 3, self.heads, -1)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)  # (batch, heads, length, hidden / heads) each
-        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=present[:, None, None, :])
+        if edit is None:
+            mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=present[:, None, None, :])
+        else:
+            scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])  # (batch, heads, to, from)
+            mixed = edit(scores.masked_fill(~present[:, None, None, :], -torch.inf).softmax(-1)) @ v
         h = h + self.project_out(mixed.transpose(1, 2).reshape(batch, length, hidden))
         deeper: Tensor = h + self.mlp(self.norm_mlp(h))
         return deeper

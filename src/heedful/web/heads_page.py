@@ -21,6 +21,7 @@ from heedful.web.self_attention import (
     MOST_PIECES,
     Heads,
     Window,
+    can_be_changed,
     cost_of_measuring,
     cut_to,
     find_windows,
@@ -63,7 +64,7 @@ def heads_page(site: Site, request: Request, name: str, asked: dict[str, Any]) -
     changes: dict[tuple[int, int], Any] = {}
     for operation in DONE:
         changes |= read_changes(_list(asked, operation), operation, layers, heads)
-    editable = "edits_attention" in model.model.network.can
+    editable = can_be_changed(model)
     if changes and not editable:
         raise Mistake(f"{model.model.name} cannot be asked under other attention weights.")
     found = look_into_heads(model, part, changes)

@@ -233,6 +233,8 @@ class Models:
         self.long, self.quick = Lane(), Lane()
 
     def get(self, entry: Entry) -> LoadedModel:
+        from heedful.engine.processors import use_threads
+
         refuse_link_out(entry.path, "model.safetensors", "vocabulary.json", "config.json")
         path = entry.path / ("config.json" if entry.trial else "model.safetensors")
         if not entry.playable:
@@ -249,7 +251,7 @@ class Models:
             self._kept.move_to_end(key)
             while len(self._kept) > KEPT_MODELS:
                 self._loading.pop(self._kept.popitem(last=False)[0], None)
-        _use_threads()
+        use_threads(THREADS)
         return found
 
     def expect(self, entry: Entry) -> None:
@@ -267,7 +269,7 @@ _SURROGATES = Lock()  # their library uses numpy's one generator of the process
 @cache
 def _ready_for_questions() -> None:
     """Once in a process: import what the first question to a model would wait for, and let questions be ended."""
-    import torch
+    from heedful.engine.processors import before_each_module
 
     for module in (
         "experiments.adversarial",
@@ -276,15 +278,7 @@ def _ready_for_questions() -> None:
         "measure.distance",
     ):
         import_module(f"heedful.{module}")
-    torch.nn.modules.module.register_module_forward_pre_hook(check)
-
-
-def _use_threads() -> None:
-    """Of torch, in the thread that asks: each has a number of its own."""
-    import torch
-
-    if torch.get_num_threads() != THREADS:
-        torch.set_num_threads(THREADS)
+    before_each_module(check)
 
 
 def methods_named(names: Sequence[str]) -> tuple[str, ...]:

@@ -13,15 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.errors import Mistake
-from heedful.experiments.head_changes import Changes, change_heads
+from heedful.experiments.head_changes import Changes, ask_with_changes
 from heedful.records import Example, Part
 from heedful.web.answer import run_address, with_query
 from heedful.web.inference import Floats, LoadedModel
 from heedful.web.question import TooLong, check
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from heedful.models.network import SelfAttends
     from heedful.records import Batch
 
@@ -65,7 +63,9 @@ class Heads:
 
 def heads_of(model: LoadedModel, run: str, source: dict[str, Any]) -> dict[str, Any] | None:
     """Where the view of heads of a text is to be had, for the pages that hold it; None: this model has none."""
-    if "self_attends" not in model.model.network.can:
+    from heedful.models.encoder_heads import self_attending
+
+    if self_attending(model.model.network) is None:
         return None
     given = {name: value for name, value in source.items() if value is not None}
     short = all(len(str(value)) <= LONGEST_LINKED for value in given.values())
@@ -113,24 +113,10 @@ def look_into_heads(model: LoadedModel, example: Example, changes: Changes) -> H
 
 
 def _look_into(model: LoadedModel, example: Example, changes: Changes) -> Heads:
-    import torch
-
     network = _network(model)
     batch = model.model.encode([example]).batch([0])
-    with torch.no_grad():
-        own = network(batch)
-        output, weights = own, network.attentions(batch)[0]  # (layers, heads, to, from)
-        if changes:
-            edit, seen = change_heads([changes]), []
-
-            def note(layer: int, weights: Tensor) -> Tensor:
-                seen.append(edit(layer, weights))
-                return seen[-1]
-
-            output = network(batch, edit=note)
-            weights = torch.stack(seen, dim=1)[0]
-        distance = network.link.distance(output.probabilities.double(), own.probabilities.double())[0]
-    pieces = _pieces(model, example, batch)
+    asked = ask_with_changes(network, batch, changes)
+    pieces = _pieces(model, example, batch)[: asked.weights.shape[-1]]
     n, last = len(pieces), getattr(network, "reads", "first") == "last"
     begin = max(0, n - MOST_PIECES) if last else 0  # the place that the classifier reads is among the shown
     shown = slice(begin, begin + MOST_PIECES)
@@ -138,21 +124,27 @@ def _look_into(model: LoadedModel, example: Example, changes: Changes) -> Heads:
         pieces=tuple(pieces[shown]),
         begin=begin,
         n_pieces=n,
-        weights=weights[..., shown, shown].float().cpu().numpy(),
+        weights=asked.weights[..., shown, shown],
         reads=len(pieces[shown]) - 1 if last else 0,
-        before=own.probabilities[0].double().cpu().numpy(),
-        after=output.probabilities[0].double().cpu().numpy(),
-        distance=float(distance),
+        before=asked.before,
+        after=asked.after,
+        distance=asked.distance,
     )
 
 
 def _network(model: LoadedModel) -> SelfAttends:
+    from heedful.models.encoder_heads import self_attending
     from heedful.models.network import require
 
-    network: Any = model.model.network
-    require({"self_attends"}, network.can, "the view of heads", model.model.name)
-    found: SelfAttends = network
-    return found
+    found: Any = self_attending(model.model.network)
+    if found is None:
+        require({"self_attends"}, model.model.network.can, "the view of heads", model.model.name)
+    network: SelfAttends = found
+    return network
+
+
+def can_be_changed(model: LoadedModel) -> bool:
+    return "edits_attention" in _network(model).can
 
 
 def _pieces(model: LoadedModel, example: Example, batch: Batch) -> list[Piece]:
