@@ -23,7 +23,12 @@ from heedful.experiments import find
 from heedful.measure.statistics import proportion
 
 METHODS = ("random", "gradient_x_input")
-OPTIONS = {"operators": ["delete"], "beam": 1, "draws": 5, "points": 5}  # the cheapest that has everything
+OPTIONS: dict[str, Any] = {
+    "operators": ["delete"],
+    "beam": 1,
+    "draws": 5,
+    "points": 5,
+}  # the cheapest that has everything
 
 
 def main() -> None:
