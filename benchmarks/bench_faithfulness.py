@@ -81,10 +81,11 @@ def main() -> None:
 def checkpoint() -> Path:
     folder = Path(os.environ.get("HEEDFUL_MINILM", Path(tempfile.gettempdir()) / "minilm-sst"))
     if not (folder / "config.json").is_file():
-        from finetune_minilm import finetune
+        from finetune_minilm import finetune, save
 
         print(f"fine-tuning MiniLM on sst into {folder}", flush=True)
-        finetune(folder, "sst", None, 3, 0)
+        with tempfile.TemporaryDirectory() as runs:
+            save(finetune("sst", None, 3, 0, runs), folder)
     return folder
 
 
