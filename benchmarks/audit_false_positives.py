@@ -12,6 +12,7 @@ import tempfile
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import heedful
 from audit_planted import planted_run
@@ -40,7 +41,7 @@ def main() -> None:
         texts = [one.text for one in generate("single", asked.audits * asked.texts, seed=99)]
         for seed in range(asked.audits):
             some = texts[seed * asked.texts : (seed + 1) * asked.texts]
-            told = {"methods": METHODS, "options": {"random": {"seed": seed}}, **OPTIONS}
+            told: dict[str, Any] = {"methods": METHODS, "options": {"random": {"seed": seed}}, **OPTIONS}
             table = heedful.run("faithfulness", replace(model, seed=seed), some, **told).table
             standings = rank(series_of("faithfulness", measures, table), known)
             for one in standings.order:

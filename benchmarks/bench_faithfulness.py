@@ -18,7 +18,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 import venv
 from collections.abc import Callable, Sequence
@@ -34,13 +33,17 @@ from scipy.stats import kendalltau
 import heedful
 from heedful.data.corpora import load
 from heedful.records import Example
+from minilm_sst import classifier
 
 HERE = Path(__file__).parent
 TEXTS, EVERY, FERRET_TEXTS, DRAWS = int(os.environ.get("HEEDFUL_BENCH_TEXTS", "200")), 10, 10, 5
 BINS = (0.01, 0.05, 0.1, 0.2, 0.5)
 METHODS = ("attention", "gradient_x_input", "integrated_gradients", "occlusion", "omission", "random")
 METRICS = ("comprehensiveness", "sufficiency", "deletion", "insertion", "flip_fraction", "tau")
-FERRET = "ferret-xai==0.4.2"
+FERRET = (
+    "ferret-xai==0.4.2",
+    "pyarrow==21.0.0",
+)  # the latter is the last that goes with numpy 1, which ferret pins
 FERRET_METHODS = ("gradient", "gradient_x_input", "integrated_gradients", "lime", "shap", "random")
 
 
@@ -59,7 +62,7 @@ class Counter:
 def main() -> None:
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-    folder = checkpoint()
+    folder = classifier()[0]
     corpus = load("sst")["test"]
     examples = [corpus[i] for i in np.linspace(0, len(corpus) - 1, TEXTS).astype(int).tolist()]
     module = AutoModelForSequenceClassification.from_pretrained(folder, local_files_only=True).eval()
@@ -73,16 +76,6 @@ def main() -> None:
     finally:
         torch.set_num_threads(threads)
         counter.handle.remove()
-
-
-def checkpoint() -> Path:
-    folder = Path(os.environ.get("HEEDFUL_MINILM", Path(tempfile.gettempdir()) / "minilm-sst"))
-    if not (folder / "config.json").is_file():
-        from finetune_minilm import finetune
-
-        print(f"fine-tuning MiniLM on sst into {folder}", flush=True)
-        finetune(folder, "sst", None, 3, 0)
-    return folder
 
 
 def timed(work: Callable[[], Any], counter: Counter) -> tuple[Any, float, int]:
@@ -274,13 +267,13 @@ def against_ferret(made: Any, examples: Sequence[Example], counter: Counter, fol
         print(f"ferret cannot be run: {done.stderr.strip().splitlines()[-1]}")
         return
     theirs = json.loads(done.stdout.splitlines()[-1])
+    lengths = made.encode(some).lengths
+    lime = {"n_samples": int((lengths**2).mean())}  # ferret's takes the square of the tokens
+    shap = {"n_permutations": 6, "max_permutations": 6}
     options: dict[str, Any] = {
-        "operators": ["delete"],
-        "methods": FERRET_METHODS,
-        "exact": 0,
-        "beam": 0,
-        "draws": 1,
-    }
+        "operators": ["delete"], "methods": FERRET_METHODS, "exact": 0, "beam": 0, "draws": 1,
+        "options": {"lime": lime, "shap": shap},
+    }  # fmt: skip
     _, taken, asked = timed(lambda: heedful.run("faithfulness", made, some, **options), counter)
     ratio = theirs["seconds"] / taken
     print(
@@ -298,7 +291,7 @@ def ferret_environment() -> Path | None:
     folder = Path(os.environ.get("HEEDFUL_FERRET", HERE.parent / ".venv-ferret"))
     python = folder / "bin" / "python"
     if not python.is_file():
-        print(f"making an environment for {FERRET} in {folder}", flush=True)
+        print(f"making an environment for {FERRET[0]} in {folder}", flush=True)
         venv.create(folder, with_pip=True)
         torch_pin = next(
             line
@@ -306,13 +299,13 @@ def ferret_environment() -> Path | None:
             if line.startswith("torch==")
         )
         done = subprocess.run(
-            [python, "-m", "pip", "install", "--quiet", torch_pin, FERRET],
+            [python, "-m", "pip", "install", "--quiet", torch_pin, *FERRET],
             capture_output=True,
             text=True,
             check=False,
         )
         if done.returncode:
-            print(f"{FERRET} cannot be installed: {done.stderr.strip().splitlines()[-1]}")
+            print(f"{FERRET[0]} cannot be installed: {done.stderr.strip().splitlines()[-1]}")
             return None
     return python
 

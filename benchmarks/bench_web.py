@@ -59,6 +59,7 @@ def write_store(folder: Path, runs: int = RUNS, instances: int = INSTANCES) -> l
             base
             | {"jsd": rng.uniform(0, np.log(2), instances), "attention": attention, "adversarial": attention}
             | {"ceiling": np.full(instances, np.log(2)), "exact": np.ones(instances, dtype=bool)}
+            | {"bound": np.full(instances, np.log(2))}
         ),
     }
     verdicts = {}

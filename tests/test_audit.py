@@ -100,7 +100,7 @@ def test_an_audit_of_one_s_own_file(run: Run, tmp_path: Path) -> None:
     assert {"attention", "gradient", "lrp", "omission", "random"} <= set(methods)
     assert methods["random"]["kind"] == "control"
     assert methods["random"]["answer"] != "better"
-    assert kept["left_out"]["rollout"].startswith("it needs a model that")
+    assert kept["left_out"]["rollout"].startswith("it needs a model in whose layers")
     assert "--method lime" in kept["left_out"]["lime"]
     assert set(kept["verdicts"]) == {"erasure", "correlation"}
     assert kept["recommendation"][0] in done.output

@@ -205,7 +205,8 @@ def test_random_scores_are_seldom_called_better() -> None:
 def test_a_finding_has_value_chance_and_share() -> None:
     series = series_of("made_up", (DROP,), table_of({"lrp": 0.5}, noise=0.0))
     found = finding_of(series[0])
-    assert (found.name, found.chance) == ("made_up(lrp, delete).drop", pytest.approx(0.1))
+    assert found.name == "made_up(lrp, delete).drop"
+    assert found.chance == pytest.approx(0.1)
     assert found.value.value == pytest.approx(0.3)
     assert found.share.value == pytest.approx(0.5)
     assert found.gain.worth == pytest.approx(NEGLIGIBLE * 0.4)
@@ -293,7 +294,10 @@ def test_any_text_is_a_bar_or_a_sentence(text: str) -> None:
 def test_bars_are_met_missed_or_not_measured() -> None:
     series = series_of("erasure", (replace(DROP, name="js"),), table_of({"attention": 0.5}, noise=0.1))
     findings = [finding_of(one) for one in series]
-    summaries = {"performance": {"accuracy": 0.8}, "heads": {"overall": {"mean": 0.1, "n": 5}}}
+    summaries: dict[str, dict[str, Any]] = {
+        "performance": {"accuracy": 0.8},
+        "heads": {"overall": {"mean": 0.1, "n": 5}},
+    }
 
     def outcome(text: str, left_out: dict[str, str] | None = None) -> Any:
         return check_bar(parse_bar(text), findings, summaries, left_out or {})

@@ -151,7 +151,7 @@ def test_wrong_input_is_shown() -> None:
         paired([1.0], [1.0, 2.0])
 
 
-def test_from_fifty_values_on_the_interval_is_the_bootstrap_bit_for_bit() -> None:
+def test_from_a_thousand_values_on_the_interval_is_the_bootstrap_bit_for_bit() -> None:
     values = rng().beta(2, 5, size=FEW)
     assert mean_interval(values) == bootstrap(values)
     assert mean_interval(values[1:]) != bootstrap(values[1:])

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import torch
 from markupsafe import escape
@@ -207,6 +208,19 @@ def test_a_list_of_old_runs_does_not_wait_for_their_verdicts(
     page = client.get("/").text
     assert "data-refresh" not in page
     assert 'class="grade' in page
+
+
+def test_rows_of_another_version_leave_the_page_standing(tmp_path: Path) -> None:
+    run = webruns.make_run(
+        tmp_path, "old", webruns.examples(TEXTS[:4]), experiments=["permutation", "adversarial"]
+    )
+    rows = run.results.rows("adversarial").drop_columns(["bound"])
+    pq.write_table(rows, run.path / "results" / "adversarial.parquet")
+    library = Library(tmp_path)
+    library.find("old").verdicts.clear()
+    client = TestClient(create_app(library), base_url="http://localhost")
+    assert list(data(client, "/runs/old")["judged"]["verdicts"]) == ["permutation"]
+    assert client.get("/").status_code == 200
 
 
 def test_the_words_are_those_of_the_report(client: TestClient, folder: Path) -> None:

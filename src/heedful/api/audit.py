@@ -184,7 +184,7 @@ def warn(subject: Audited, scores: Mapping[str, Any], answers: Mapping[str, Answ
     predicted = {label for answer in answers.values() for label in answer.table["predicted"].to_pylist()}
     if len(predicted) == 1 and len(subject.labels) > 1:
         told.append(f"the model predicts {subject.labels[predicted.pop()]!r} for every text.")
-    texts = max((answer.texts for answer in answers.values()), default=0)
+    texts = next((answer.texts for answer in answers.values()), 0)  # of the most telling experiment
     if texts < FEW:
         more = (
             "a larger --budget asks about more" if texts < subject.size else "there are no more in the data"

@@ -55,17 +55,31 @@ def make_plan(
         experiment = find(name)
         missing = sorted(experiment.needs - can)
         if missing:
-            left_out[name] = f"it needs a model that {' and '.join(missing)}"
+            left_out[name] = f"it needs a model {_able(missing)}"
         elif experiment.method_measures or experiment.judge is not None:
             takes = "methods" in experiment.config.model_fields
-            options = {**experiment.within_budget, **({"methods": asked} if takes else {})}
+            ranks = any(one.ranks for one in experiment.method_measures)
+            methods_of = [name for name in asked if ranks or EXPLAINERS.find(name).kind != "control"]
+            options = {**experiment.within_budget, **({"methods": methods_of} if takes else {})}
             options |= PLANT.get(name, {}) if plant else {}
-            if name not in by_name and subject.trains(name, options):
+            slow = sorted(experiment.fast_with - can)
+            if name not in by_name and slow:
+                left_out[name] = (
+                    f"it takes long for a model that is not one {_able(slow)}: --experiment {name} asks it"
+                )
+            elif name not in by_name and subject.trains(name, options):
                 left_out[name] = f"it trains further models first: ask for it with --experiment {name}"
             else:
                 chosen[name] = options
     order = sorted(chosen, key=lambda name: _importance(find(name)))
     return Plan({name: chosen[name] for name in order}, asked, left_out)
+
+
+def _able(names: Sequence[str]) -> str:
+    """What completes "a model ...": "whose attention weights can be read"."""
+    from heedful.models.network import CAPABILITIES
+
+    return " and ".join(CAPABILITIES.get(name, f"with {name!r}") for name in names)
 
 
 def _importance(experiment: Experiment) -> int:
@@ -101,7 +115,7 @@ def _methods(can: frozenset[str], asked: Sequence[str], left_out: dict[str, str]
         explainer = EXPLAINERS.find(name)
         missing = sorted(explainer.needs - can)
         if missing:
-            left_out.setdefault(name, f"it needs a model that {' and '.join(missing)}")
+            left_out.setdefault(name, f"it needs a model {_able(missing)}")
         elif name in SLOW and name not in asked:
             left_out[name] = f"it takes long ({explainer.cost}): ask for it with --method {name}"
         elif explainer.fit is not None and name not in asked:

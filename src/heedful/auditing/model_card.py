@@ -13,11 +13,10 @@ from heedful.heatmap import visible
 
 def model_card(audit: Audit) -> str:
     subject = audit.subject
-    texts = max((one.texts for one in audit.questions), default=0)
     lines = [
         "## Explanations", "",
-        f"Which explainer of `{_plain(subject.model)}` can be believed, tested on {texts:,} of {subject.size:,} texts "
-        f"of `{_plain(subject.data)}` by heedful {version('heedful')} in {in_time(audit.seconds)}.", "",
+        f"Which explainer of `{_plain(subject.model)}` can be believed, tested on {audit.texts:,} of {subject.size:,} "
+        f"texts of `{_plain(subject.data)}` by heedful {version('heedful')} in {in_time(audit.seconds)}.", "",
     ]  # fmt: skip
     lines += [f"- {_plain(sentence)}" for sentence in audit.recommendation]
     lines += [f"- Mind: {_plain(warning)}" for warning in audit.warnings]

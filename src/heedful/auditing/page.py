@@ -76,12 +76,11 @@ def _subject(audit: Audit) -> list[tuple[str, str, str]]:
     one = audit.subject
     scores = audit.summaries.get("performance", {})
     accuracy = scores.get("accuracy")
-    texts = max((question.texts for question in audit.questions), default=0)
     labels = [visible(label, 30) for label in one.labels]
     return [
         ("model", visible(one.model, 80), visible(one.description, 120)),
         ("data", visible(one.data, 80), f"{one.size:,} texts of the {one.split} split"),
-        ("texts asked about", f"{texts:,}", "evenly spread over them"),
+        ("texts that tell", f"{audit.texts:,}", "evenly spread over them"),
         ("labels", str(len(labels)), ", ".join(labels[:4]) + (" …" if len(labels) > 4 else "")),
         (
             "accuracy",

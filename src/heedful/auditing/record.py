@@ -58,6 +58,12 @@ class Audit:
     command: str = ""
 
     @property
+    def texts(self) -> int:
+        """That the explainers were ordered by; where none were ordered, the most that anything was asked about."""
+        ordered = [one.texts for one in self.questions if one.experiment == self.standings.experiment]
+        return max(ordered or [one.texts for one in self.questions], default=0)
+
+    @property
     def recommendation(self) -> tuple[str, ...]:
         """Which explainer to use, which not, and how sure that is; the most important first."""
         return recommend(self.standings)

@@ -78,7 +78,7 @@ def _checks(one: Standing) -> Iterator[str]:
         yield f"{'✓' if check.ok else '✗'} {check.told}"
     if one.torn:
         yield f"✗ changes with the operator: {one.agreement}"
-    elif len(one.by_condition) > 1 and len(set(one.by_condition.values())) == 1:
+    elif len(one.by_condition) > 1 and set(one.by_condition.values()) == {one.answer} != {"cannot tell"}:
         yield f"✓ the same under {len(one.by_condition)} operators"
 
 

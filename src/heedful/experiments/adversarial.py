@@ -202,6 +202,7 @@ def _caption(row: Mapping[str, Any]) -> str:
 ADVERSARIAL = Experiment(
     name="adversarial", question=QUESTION, paper="Jain & Wallace 2019, section 4.2.2",
     config=AdversarialConfig, needs=frozenset({"attends", "edits_attention"}), version="2", run=run,
+    fast_with=frozenset({"pools_by_attention"}),
     summarise=summarise, asks="whether quite another attention gives the same prediction", columns=COLUMNS,
     measures=(Measure("adversarial", "ε-max JSD of adversarial attention", "ε-max JSD", "jsd", "overall"),),
     statistics=(

@@ -206,7 +206,7 @@ def compare(evidence: Evidence) -> Comparison:
         "Percent of the test texts that are right, and percent of the attention that falls to impermissible words "
         f"(Pruthi et al. 2020, table 3), mean of {seeds} seed{'s' * (seeds > 1)} of ours. For each method: how often "
         "an impermissible word has a higher score than another one, with the 95% interval over the texts of the first "
-        "seed (a random order: .50), and the share of all scores that is on such words (equal scores: the last number)."
+        "seed (a random order: .50), and the share of all scores that is on such words (in brackets: of equal scores)."
     )
     header = (*SETTING, "model", "ours: accuracy", "ours: mass", *published, *map(method_name, methods))
     return Comparison(tables=(Table("Deceived attention", header, tuple(rows), note),))

@@ -65,6 +65,9 @@ def verdict_of(
 
     def judge(trial: Trial) -> Verdict:
         table = rows(trial.table)
+        table = table.filter(
+            pa.array(column(table, "chance") < 1)
+        )  # of the rest nothing can be found or missed
         if ATTENTION not in methods_of(trial.table):
             best = _others(table, claim.measure)
             sentence = f"This model has no attention to judge, or it was not asked.{best}"

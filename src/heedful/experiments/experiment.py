@@ -79,6 +79,9 @@ class Experiment:
     measures: tuple[Measure, ...] = ()
     statistics: tuple[Statistic, ...] = ()  # of a run, beside other runs
     method_measures: tuple[MethodMeasure, ...] = ()  # what it tells of each explainer, for `heedful audit`
+    fast_with: frozenset[str] = (
+        frozenset()
+    )  # what a model must be able to do, or it takes long (an audit must be told)
     within_budget: Mapping[str, Any] = field(
         default_factory=dict
     )  # options of an audit: more texts, each for less

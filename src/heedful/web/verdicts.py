@@ -103,7 +103,12 @@ class Verdicts:
             return self._made[file]
 
     def _make(self, entry: Entry, name: str) -> Verdict | None:
-        return find(name).verdict(trial(self._results, entry, name))
+        try:
+            return find(name).verdict(trial(self._results, entry, name))
+        except (
+            KeyError
+        ):  # rows of another version lack a column: they have no verdict, and their page says so
+            return None
 
 
 def _known(one: Verdict | Future[Verdict | None]) -> Verdict | None:
