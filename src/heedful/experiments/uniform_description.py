@@ -166,7 +166,8 @@ def compare(evidence: Evidence) -> Comparison:
             rows.append((*setting, "loss", f"{f1:+.3f}", *map(number, theirs), told, *tests))
             needless = overall["p_needless"] is not None and overall["p_needless"] <= SIGNIFICANT
             headlines.append(
-                f"**{setting[0]}**: uniform attention costs {told} of accuracy ({loss['runs']} seeds, {loss['n']:,} "
+                f"**{setting[0]}**: uniform attention costs {told} of accuracy ({loss['runs']} "
+                f"seed{'s' * (loss['runs'] > 1)}, {loss['n']:,} "
                 f"texts); a loss of {MARGIN} or more is {'rejected' if needless else 'not rejected'} "
                 f"({p_value(overall['p_needless'])})."
                 + (
