@@ -337,7 +337,7 @@ def test_it_stands_in_a_study_with_its_published_numbers(layers: str, tmp_path: 
     study = read_study(str(tmp_path / "made.toml"))
     assert [row.statistic for row in study.numbers] == ["the last: one.mean"]
     text = page("made", [Finished(SETTING, 0, {layers: find(layers).summarise(rows(11))})], study)
-    assert "| dataset | encoder | attention | measure | ours | them | ours - nearest |" in text
+    assert "| dataset | encoder | attention | measure | ours | them | ours - published (± expected) |" in text
     assert "| sst | bilstm | additive | score of the last layer | 5.50 | 5.500 | +0.00 |" in text
 
 

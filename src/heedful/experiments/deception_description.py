@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from heedful.experiments.comparison import SETTING, Comparison, Evidence, Table, mean_of
-from heedful.experiments.deception_summary import CONTROL, names_of, rows_of
+from heedful.experiments.deception_summary import CONTROL, names_of, rows_of, summarise
 from heedful.experiments.description import Column, Reason, Trial, number_at, places_by, value_at
 from heedful.experiments.verdict import Grade, Verdict, Wording, border, ends, grade_at
 from heedful.figures.figure import Figure
@@ -54,8 +54,9 @@ RULE = (
 
 def verdict(trial: Trial) -> Verdict:
     """The attention left on the hidden words by the best deceiver, as a share of what was there before."""
-    own, *deceived = list(trial.summary["by_model"])
-    lines, control = trial.summary["by_model"], trial.summary[CONTROL]
+    summary = summarise(trial.table)  # the rows decide, whether or not a summary is there
+    own, *deceived = list(summary["by_model"])
+    lines, control = summary["by_model"], summary[CONTROL]
     before = column(rows_of(trial.table, own), "attention_mass")
     bars = (HARDLY, PARTLY)
 
@@ -85,7 +86,7 @@ def verdict(trial: Trial) -> Verdict:
     after = column(rows_of(trial.table, best), "attention_mass")
     found = ratio(after, before)
     grade = grade_at(found.value, *bars, rising=True)
-    seen = _still_seen(trial, best)
+    seen = _still_seen(summary, best)
     sentence = (
         f"The copy with {best} is right in {lines[best]['accuracy']['mean']:.1%} of the texts (before: "
         f"{lines[own]['accuracy']['mean']:.1%}; without these words: {control['mean']:.1%}) and leaves them "
@@ -102,9 +103,9 @@ def _worded(grade: Grade, sentence: str) -> tuple[str, str, str, str]:
     return answer, sentence, RULE, clause
 
 
-def _still_seen(trial: Trial, model: str) -> str:
+def _still_seen(summary: Mapping[str, Any], model: str) -> str:
     """The methods that put hidden words above others, in words."""
-    lines = {m: by[model]["auc"] for m, by in trial.summary["by_method"].items() if m != "attention"}
+    lines = {m: by[model]["auc"] for m, by in summary["by_method"].items() if m != "attention"}
     found = [
         f"{method_name(m)} ({line['mean']:.2f})" for m, line in lines.items() if (line["low"] or 0) > 0.5
     ]
