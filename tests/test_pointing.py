@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+import heedful
 import transformer_zoo
 import zoo
 from distinct import distinct
@@ -119,3 +120,9 @@ def test_a_query_is_refused() -> None:
     batches = [(np.arange(2), zoo.batch([4, 5], "nli"))]
     with pytest.raises(Mistake, match="query"):
         list(experiment.run(zoo.network(task="nli"), batches, experiment.config(), np.random.default_rng(0)))
+
+
+def test_a_function_of_strings_is_refused() -> None:
+    model = heedful.wrap(lambda texts: [[0.5, 0.5] for _ in texts], labels=["neg", "pos"])
+    with pytest.raises(Mistake, match="pointing joins texts by their tokens"):
+        heedful.run("pointing", model, ["A good film. A bad one.", "Bad. Good."])

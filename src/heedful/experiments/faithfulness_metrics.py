@@ -15,7 +15,7 @@ the metric, also normalised between a random order and the best one that was fou
 
     m_normalised = (m - m_floor) / (m_best - m_floor)          0: as good as chance, 1: nothing better is known
 
-and the two areas between the lowest and the highest that was found (`naopc_...`, Edin et al. 2024, equation 4).
+and the two areas between the lowest and the highest that was found (`naopc_...`, after Edin et al. 2024).
 """
 
 from __future__ import annotations

@@ -76,11 +76,16 @@ def run(
     import torch
 
     from heedful.experiments.hybrid import Source, as_batch, mix, read_sources
+    from heedful.models.black_box import BlackBox
 
     POINTING.check(model.can)
     if model.has_query:
         raise Mistake(
             "pointing mixes the sentences of texts: a model that reads a query beside each has no use for it."
+        )
+    if isinstance(model, BlackBox):
+        raise Mistake(
+            "pointing joins texts by their tokens, which a function from strings to numbers does not have."
         )
     methods, generator_of = scorers(model, config, states or {}), generators(rng)
     sources: dict[int, Source] = {}
