@@ -86,4 +86,4 @@ def test_omission_is_one_text_at_a_time(model: Model) -> None:
             here = tokens.word_index[0] == word
             if here.any():
                 after = network.module(input_ids=tokens.ids[:, ~here]).logits[0, 1]
-                torch.testing.assert_close(found[here].sum(), before - after, atol=1e-5, rtol=0)
+                torch.testing.assert_close(found[here].sum().float(), before - after, atol=1e-5, rtol=0)

@@ -107,7 +107,10 @@ def _mean(values: Floats) -> str:
 
 
 def _share(taus: Floats) -> Interval:
-    """(4, texts) -> the share of the way, with the interval of a bootstrap over texts."""
+    """(4, texts) -> the share of the way, with the interval of a bootstrap over texts.
+
+    Draws in which the others do not agree with each other at all have no share and are left out.
+    """
 
     def share(means: Floats) -> Floats:
         shares: Floats = (means[:2].mean(0) - means[3]) / (means[2] - means[3])
@@ -115,8 +118,8 @@ def _share(taus: Floats) -> Interval:
 
     rng, n = np.random.default_rng(0), taus.shape[1]
     # how often each text is drawn, as weights: (RESAMPLES, texts) in pieces that fit into memory
-    drawn = [taus @ rng.multinomial(n, np.full(n, 1 / n)) / n for _ in range(RESAMPLES)]
-    low, high = np.quantile(share(np.array(drawn).T), [0.025, 0.975])
+    drawn = np.stack([taus @ rng.multinomial(n, np.full(n, 1 / n)) / n for _ in range(RESAMPLES)], 1)
+    low, high = np.quantile(share(drawn[:, drawn[2] > drawn[3]]), [0.025, 0.975])
     return Interval(float(share(taus.mean(1, keepdims=True))[0]), float(low), float(high))
 
 
