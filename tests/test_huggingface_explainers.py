@@ -11,6 +11,7 @@ from torch import Tensor
 
 pytest.importorskip("transformers")
 
+import heedful
 import transformer_zoo as zoo
 from heedful.errors import Mistake
 from heedful.experiments.adversarial import AdversarialConfig
@@ -306,3 +307,15 @@ def test_words_of_pieces_are_words_of_the_text() -> None:
     tokens: Tokens = made.encode([example]).batch([0]).passage
     assert tokens.word_index is not None
     assert set(tokens.word_index[tokens.mask].tolist()) == set(range(len(example.passage)))
+
+
+@each_family
+def test_the_only_word_can_be_left_out(family: str) -> None:
+    """Nothing may be left, where a tokenizer adds no special tokens: the answer is still that of the text alone."""
+    model = zoo.model(family)
+    alone, among = (
+        heedful.explain(model, texts, methods=["omission"])[0].attributions[0].scores["passage"]
+        for texts in (["film"], ["film", "a good film of some length"])
+    )
+    np.testing.assert_allclose(alone, among, atol=1e-6)
+    assert np.isfinite(alone).all()

@@ -105,7 +105,10 @@ def _indexed(
     kept: Tensor,
     side: Side,
 ) -> Sequences:
-    """All (n,): lengths, special tokens before and after, and which pieces of the passage are kept."""
+    """All (n,): lengths, special tokens before and after, and which pieces of the passage are kept.
+
+    Of a text that has no token at all (every word deleted, no special tokens) one token of padding is read.
+    """
     middle = before + kept  # (n,) where the special tokens at the end of the passage begin
     length = middle + after + of_query  # (n,)
     width = max(1, int(length.max()) if len(length) else 1)
@@ -113,6 +116,7 @@ def _indexed(
     if side == "left":
         place = place - (width - length).unsqueeze(1)
     present = (place >= 0) & (place < length.unsqueeze(1))
+    blank = (length == 0).unsqueeze(1) & (place == (0 if side == "right" else -1))  # (n, width)
     b, m, a, n = (part.unsqueeze(1) for part in (before, middle, after, of_passage))
     index = torch.where(
         place < b,
@@ -123,7 +127,7 @@ def _indexed(
             torch.where(place < m + a, n - a + place - m, batch.passage.ids.shape[1] + place - m - a),
         ),
     )
-    return Sequences(index.masked_fill(~present, 0), present)
+    return Sequences(index.masked_fill(~present, 0), present | blank)
 
 
 def _windows(pieces: int, room: int, long: Long) -> list[tuple[int, int, float]]:
