@@ -300,6 +300,8 @@ def test_texts_that_are_too_long_for_attention_leave_it_out(
     assert found.standings.of("omission") is not None
 
 
+# By its module, whether or not this installation has its entry point.
+PLUGIN = ("-p", "no:heedful", "-p", "heedful.pytest_plugin")
 SUITE = """
 import pytest
 
@@ -331,7 +333,7 @@ def test_bars_in_pytest(run: Run, tmp_path: Path) -> None:
     source = Path(heedful.__file__).parent.parent
     environment = {**os.environ, "PYTHONPATH": str(source)}
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "heedful.pytest_plugin", "--strict-markers", "test_mine.py"],
+        [sys.executable, "-m", "pytest", "-q", *PLUGIN, "--strict-markers", "test_mine.py"],
         cwd=tmp_path, capture_output=True, text=True, env=environment,
     )  # fmt: skip
     assert "2 passed, 1 failed, 3 errors" in done.stdout or "1 failed, 2 passed, 3 errors" in done.stdout, (
