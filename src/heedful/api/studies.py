@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from heedful.report.export import Written
     from heedful.store.run import Run
 
-# What the demonstration asks: every question of the first paper, and two more. Whether attention finds the planted words
-# is asked by the report itself, of the texts that it shows.
-# The one that edits texts many times is asked of some of them.
+# What the demonstration asks: every question of the first paper, and two more; that which edits texts many times, of some
+# of them. Whether attention finds the planted words is asked by the report itself, of the texts that it shows.
 DEMONSTRATED: Mapping[str, int | None] = {
     "correlation": None,
     "permutation": None,
