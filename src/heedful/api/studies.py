@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from heedful.report.export import Written
     from heedful.store.run import Run
 
-# What the demonstration asks: every question of the first paper, and two more; that which edits texts many times, of some
-# of them. Whether attention finds the planted words is asked by the report itself, of the texts that it shows.
+# What the demonstration asks: every question of the first paper, and two more, of which one edits each text many times
+# and is asked of some. Whether attention finds the planted words is asked by the report, of the texts that it shows.
 DEMONSTRATED: Mapping[str, int | None] = {
     "correlation": None,
     "permutation": None,
