@@ -72,12 +72,7 @@ def table_of_deception(n: int = 60, seed: int = 0, left: float = 0.02) -> pa.Tab
 def table_of_heads(n: int = 60, seed: int = 0) -> pa.Table:
     """Of `n` texts, two layers of three heads: those of layer 0 hardly matter."""
     rng = np.random.default_rng(seed)
-    base = {
-        "example": np.arange(n),
-        "predicted": rng.integers(0, 2, n),
-        "max_attention": rng.random(n),
-        "n_words": rng.integers(4, 20, n),
-    }
+    base = common_columns(n, rng)
     change = np.clip(rng.normal(0.1, 0.02, n), 0, 1)
     return pa.concat_tables(
         pa.table(
@@ -211,15 +206,20 @@ def evidence_tables_of(
     }
 
 
-def table_of_retrain(n: int = 60, seed: int = 0, lost: float = 0.05) -> pa.Table:
-    """Of `n` texts, half and most of the words removed: without attended words this much accuracy is lost."""
-    rng = np.random.default_rng(seed)
-    base = {
+def common_columns(n: int, rng: np.random.Generator) -> dict[str, Any]:
+    """What every table has."""
+    return {
         "example": np.arange(n),
         "predicted": rng.integers(0, 2, n),
         "max_attention": rng.random(n),
         "n_words": rng.integers(4, 20, n),
     }
+
+
+def table_of_retrain(n: int = 60, seed: int = 0, lost: float = 0.05) -> pa.Table:
+    """Of `n` texts, half and most of the words removed: without attended words this much accuracy is lost."""
+    rng = np.random.default_rng(seed)
+    base = common_columns(n, rng)
     right = np.arange(n) < 0.8 * n  # the same texts by any method, but for those that are lost
     tables = []
     for method, less in {"none": 0.0, "attention": lost, "omission": 2 * lost, "random": 0.0}.items():
@@ -242,12 +242,7 @@ def table_of_retrain(n: int = 60, seed: int = 0, lost: float = 0.05) -> pa.Table
 def table_of_masked_twin(n: int = 60, seed: int = 0, strange: float = 0.05) -> pa.Table:
     """Of `n` texts: with random words hidden the model predicts so much fewer of them rightly than its twin."""
     rng = np.random.default_rng(seed)
-    base = {
-        "example": np.arange(n),
-        "predicted": rng.integers(0, 2, n),
-        "max_attention": rng.random(n),
-        "n_words": rng.integers(4, 20, n),
-    }
+    base = common_columns(n, rng)
     tables = []
     for method, drop in {"attention": 0.3, "omission": 0.5, "random": 0.1}.items():
         for fraction in (0.2, 0.8):
@@ -284,12 +279,7 @@ def explained_of(place: int, example: Example, labels: Sequence[str], seed: int 
 def compared_tables_of(n: int = 60, seed: int = 0, lost: float = 0.2) -> dict[str, pa.Table]:
     """The experiments of Wiegreffe & Pinter 2019, of `n` texts: uniform attention loses about `lost` of accuracy."""
     rng = np.random.default_rng(seed)
-    base = {
-        "example": np.arange(n),
-        "predicted": rng.integers(0, 2, n),
-        "max_attention": rng.random(n),
-        "n_words": rng.integers(4, 20, n),
-    }
+    base = common_columns(n, rng)
     truth = base["predicted"].astype(float)
 
     def wrong(share: float) -> np.ndarray:

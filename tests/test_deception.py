@@ -41,8 +41,14 @@ from heedful.experiments import EXPERIMENTS
 from heedful.experiments.deception import CONTROL, DeceptionConfig, name_of, runs
 from heedful.models import build
 from heedful.models.classifier import AttentiveClassifier
-from heedful.models.deception import DECEPTION, DeceptionOptions, penalty, permissible_mass, read_attention
 from heedful.models.network import AttendedOutput
+from heedful.models.objective_deception import (
+    DECEPTION,
+    DeceptionOptions,
+    penalty,
+    permissible_mass,
+    read_attention,
+)
 from heedful.models.training import fit
 from heedful.records import Example
 

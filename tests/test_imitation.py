@@ -27,7 +27,8 @@ from heedful.models.classifier import AttentiveClassifier
 from heedful.models.encoders import Average
 from heedful.models.imposed import ImposedClassifier
 from heedful.models.objective_imitation import IMITATION, ImitationConfig, attention_kl
-from heedful.models.objective_imposed import IMPOSED, ImposedConfig
+from heedful.models.objective_imposed import IMPOSED
+from heedful.models.objectives import BaseOptions
 from heedful.registry import EXPLAINERS
 from planted_reviews import reviews
 
@@ -149,7 +150,7 @@ def test_imposed_attention_is_the_bases_and_learns_nothing() -> None:
         assert torch.allclose(output.logits[i], slow)
     before = {name: value.clone() for name, value in network.imposed.state_dict().items()}
     train = zoo_encoded(batch)
-    options = ImposedConfig(base="base")
+    options = BaseOptions(base="base")
     loss = IMPOSED.loss(network, train, TrainingConfig(), options, {"base": base})
     loss(network(batch), batch).backward()  # type: ignore[no-untyped-call]
     learning = {name for name, p in network.named_parameters() if p.grad is not None}

@@ -176,7 +176,7 @@ OBJECTIVES: Registry[Objective] = Registry(
     "heedful.objectives",
     {
         "cross_entropy": "heedful.models.objectives:CROSS_ENTROPY",
-        "deception": "heedful.models.deception:DECEPTION",
+        "deception": "heedful.models.objective_deception:DECEPTION",
         "imitation": "heedful.models.objective_imitation:IMITATION",
         "imposed": "heedful.models.objective_imposed:IMPOSED",
     },

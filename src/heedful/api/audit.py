@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from heedful.api.audit_plan import ask_within, make_plan, preview
+from heedful.api.audit_plan import Plan, ask_within, make_plan, preview
 from heedful.api.audit_subject import Answered, Audited, Given, open_subject
 from heedful.api.models import as_paths
-from heedful.auditing.bars import PERFORMANCE, check_bar, parse_bars
+from heedful.auditing.bars import PERFORMANCE, Bar, check_bar, parse_bars
 from heedful.auditing.budget import parse_budget
 from heedful.auditing.record import Audit, Question, Subject
 from heedful.auditing.series import series_of
@@ -64,55 +65,72 @@ def audit(
     Rows, summaries and the audit itself are kept in the folder of the model on these data; an audit that was
     interrupted goes on from there. Of a model in memory, or of given examples, nothing is kept.
     """
-    found = audit_to_files(
-        model, examples, data=data, data_options=data_options, queries=queries, split=split, budget=budget, bars=bars,
-        methods=methods, experiments=experiments, plant=plant, labels=labels, runs=runs, data_dirs=data_dirs,
-        progress=progress, command=command,
-    )  # fmt: skip
-    assert isinstance(found, Audit)
+    given = given_texts(examples, queries, data, data_options, split, labels, runs, data_dirs)
+    prepared = prepare(model, given, budget, bars, methods, experiments, plant, progress)
+    found = carry_out(prepared, command)
+    keep(found)
     return found
 
 
-def audit_to_files(
-    model: object,
-    examples: Sequence[Example] | Sequence[str] | str | Path | None = None,
-    *,
-    data: str | Path | None = None,
-    data_options: Mapping[str, Any] | None = None,
-    queries: Sequence[str] | None = None,
-    split: str = "test",
-    budget: str | float = "5m",
-    bars: Sequence[str] = (),
-    methods: Sequence[str] = (),
-    experiments: Sequence[str] = (),
-    plant: bool = False,
-    labels: Sequence[str] | None = None,
-    runs: str | Path | None = None,
-    data_dirs: Sequence[str | Path] = (),
-    progress: Progress | None = None,
-    command: str = "",
-    output: Path | None = None,
-    junit: Path | None = None,
-    model_card: Path | None = None,
-    dry_run: bool = False,
-) -> Audit | str:
-    """`audit`, written to the files that are named, too; with `dry_run` what it would do, in words."""
-    began = time.perf_counter()
-    check_files(output, junit, model_card)
-    seconds, wanted = parse_budget(budget), parse_bars(bars)
-    progress = progress or Progress(quiet=True)
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An audit before anything is computed."""
+
+    subject: Audited
+    plan: Plan
+    bars: tuple[Bar, ...]
+    budget: float  # seconds
+    progress: Progress
+    began: float
+
+    def preview(self) -> str:
+        """What it would do, in words."""
+        return preview(self.subject, self.plan, self.budget)
+
+
+def given_texts(
+    examples: Sequence[Example] | Sequence[str] | str | Path | None,
+    queries: Sequence[str] | None,
+    data: str | Path | None,
+    data_options: Mapping[str, Any] | None,
+    split: str,
+    labels: Sequence[str] | None,
+    runs: str | Path | None,
+    data_dirs: Sequence[str | Path],
+) -> Given:
+    """What was given, typed; `examples` may name the data."""
     if isinstance(examples, str | Path):
         data, examples = examples, None
     if split not in SPLITS:
         raise Mistake(f"--split {split!r}: the splits are {', '.join(SPLITS)}.")
-    given = Given(
+    return Given(
         examples, queries, None if data is None else str(data), data_options or {}, split, labels,
         None if runs is None else Path(runs), as_paths(data_dirs),
     )  # fmt: skip
+
+
+def prepare(
+    model: object,
+    given: Given,
+    budget: str | float,
+    bars: Sequence[str],
+    methods: Sequence[str],
+    experiments: Sequence[str],
+    plant: bool,
+    progress: Progress | None,
+) -> Prepared:
+    """Read what was asked for; a slip in it is said here."""
+    began = time.perf_counter()
+    seconds, wanted = parse_budget(budget), parse_bars(bars)
+    progress = progress or Progress(quiet=True)
     subject = open_subject(model, given, progress)
     plan = make_plan(subject, wanted, methods, experiments, plant)
-    if dry_run:
-        return preview(subject, plan, seconds)
+    return Prepared(subject, plan, wanted, seconds, progress, began)
+
+
+def carry_out(prepared: Prepared, command: str) -> Audit:
+    """Ask, rank, and judge the bars."""
+    subject, plan, seconds, progress = prepared.subject, prepared.plan, prepared.budget, prepared.progress
     answers, left_out = ask_within(subject, plan, seconds, progress)
     series = [
         one
@@ -129,7 +147,7 @@ def audit_to_files(
     summaries = {name: answer.summary for name, answer in answers.items()}
     summaries[PERFORMANCE] = subject.performance()
     reasons = {**plan.left_out, **left_out}
-    found = Audit(
+    return Audit(
         subject=Subject(
             subject.name, subject.description, subject.data, subject.split, subject.size, tuple(subject.labels),
             subject.folder,
@@ -137,17 +155,15 @@ def audit_to_files(
         standings=standings,
         questions=tuple(_question(answer) for answer in answers.values()),
         verdicts=_verdicts(answers),
-        outcomes=tuple(check_bar(bar, standings.findings, summaries, reasons) for bar in wanted),
+        outcomes=tuple(check_bar(bar, standings.findings, summaries, reasons) for bar in prepared.bars),
         left_out=reasons,
         warnings=(*warn(subject, summaries[PERFORMANCE], answers), *warn_of_controls(standings)),
         budget=seconds,
-        seconds=time.perf_counter() - began,
+        seconds=time.perf_counter() - prepared.began,
         summaries=summaries,
         sample=sample,
         command=command,
     )  # fmt: skip
-    write_audit(found, output, junit, model_card)
-    return found
 
 
 def _verdicts(answers: Mapping[str, Answered]) -> dict[str, Verdict]:
@@ -216,18 +232,23 @@ def check_files(output: Path | None, junit: Path | None, model_card: Path | None
             raise Mistake(f"{option} {path}: {path.parent} is a file, not a folder.")
 
 
-def write_audit(audit: Audit, output: Path | None, junit: Path | None, model_card: Path | None) -> None:
-    """Into the folder that holds the rows, and to the files that were asked for; each is whole or not there."""
-    from heedful.auditing import junit as xml
+def keep(audit: Audit) -> None:
+    """In the folder that holds the rows, where there is one."""
     from heedful.auditing.record import plain
-    from heedful.store.files import whole_file
     from heedful.store.run import Run
 
     folder = audit.subject.folder
-    page = audit.to_html() if output is not None or folder is not None else ""
     if folder is not None:
-        Run(folder).write_audit(plain(audit.to_json()), page)
-    for path, text in ((output, page), (junit, xml.junit(audit)), (model_card, audit.to_markdown())):
+        Run(folder).write_audit(plain(audit.to_json()), audit.to_html())
+
+
+def write_files(audit: Audit, output: Path | None, junit: Path | None, model_card: Path | None) -> None:
+    """The files that were asked for; each is whole or not there."""
+    from heedful.auditing import junit as xml
+    from heedful.store.files import whole_file
+
+    made = ((output, audit.to_html), (junit, lambda: xml.junit(audit)), (model_card, audit.to_markdown))
+    for path, make in made:
         if path is not None:
             with whole_file(path) as temporary:
-                temporary.write_text(text, encoding="utf-8")
+                temporary.write_text(make(), encoding="utf-8")

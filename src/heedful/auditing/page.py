@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from heedful.attribution import Explained
@@ -17,10 +15,8 @@ from heedful.auditing.record import Audit
 from heedful.auditing.table import HEADER, cells
 from heedful.experiments.verdict import MARKS, headline
 from heedful.figures.names import method_name
-from heedful.figures.script import vega
-from heedful.figures.theme import CONFIG
 from heedful.heatmap import html, visible
-from heedful.report import assets
+from heedful.report.shell import render
 
 SHOWN = 3  # texts
 
@@ -28,8 +24,6 @@ SHOWN = 3  # texts
 def page(audit: Audit) -> str:
     figures = list(audit_figures(audit.standings))
     specs = {one.id: {key: value for key, value in one.spec.items() if key != "config"} for one in figures}
-    style, script, library = assets.page_style(), assets.page_script(), vega()
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     best = choose(audit.standings)
     said = audit.recommendation
     title = (
@@ -37,9 +31,9 @@ def page(audit: Audit) -> str:
         if best is not None
         else "No explainer is recommended"
     )
-    return environment.from_string(
-        files("heedful.auditing").joinpath("page.html").read_text(encoding="utf-8")
-    ).render(
+    return render(
+        files("heedful.auditing").joinpath("page.html").read_text(encoding="utf-8"),
+        [("figures-0", specs)],
         title=title,
         audit=audit,
         subject=_subject(audit),
@@ -60,15 +54,6 @@ def page(audit: Audit) -> str:
         took=in_time(audit.seconds),
         budget=in_time(audit.budget),
         command=visible(audit.command, 2000),
-        version=version("heedful"),
-        policy=Markup(assets.policy([library, script], [style])),
-        style=Markup(style),
-        vega=Markup(library),
-        script=Markup(script),
-        data=[
-            (name, Markup(assets.embed_json(value)))
-            for name, value in (("theme", CONFIG), ("figures-0", specs))
-        ],
     )
 
 

@@ -68,7 +68,7 @@ def audit(
 
     Example: heedful audit my-checkpoint --data reviews.csv --budget 5m -o audit.html
     """
-    from heedful.api.audit import audit_to_files
+    from heedful.api.audit import carry_out, check_files, given_texts, keep, prepare, write_files
     from heedful.cli.study import going_on
     from heedful.engine.progress import Progress
 
@@ -77,16 +77,16 @@ def audit(
         text_column, label_column, query_column, split_column, None, skip_bad
     )
     progress = Progress(quiet=quiet or as_json)
+    check_files(output, junit, model_card)
+    texts = given_texts(None, None, data, given, split, options.parse_labels(labels), runs, data_dir or ())
     with going_on(progress):
-        found = audit_to_files(
-            model, data=data, data_options=given, split=split, budget=budget, bars=bar or (), plant=plant,
-            methods=method or (), experiments=experiment or (), labels=options.parse_labels(labels), runs=runs,
-            data_dirs=data_dir or (), progress=progress, command=options.typed(), dry_run=dry_run,
-            output=output, junit=junit, model_card=model_card,
-        )  # fmt: skip
-    if isinstance(found, str):
-        typer.echo(found)
-        return
+        prepared = prepare(model, texts, budget, bar or (), method or (), experiment or (), plant, progress)
+        if dry_run:
+            typer.echo(prepared.preview())
+            return
+        found = carry_out(prepared, options.typed())
+        keep(found)
+        write_files(found, output, junit, model_card)
     if as_json:
         from heedful.auditing.record import plain
 

@@ -24,7 +24,7 @@ from heedful.experiments.verdict import (
 from heedful.measure.chance import tau_floor
 from heedful.measure.columns import Floats, column, rows_of
 from heedful.measure.paired import sign_flip_test
-from heedful.measure.statistics import Interval, mean_interval
+from heedful.measure.statistics import Interval, mean_interval, resampled_means
 
 QUESTION = "Does attention agree with other measures of what mattered?"
 ATTENTION_PAIRS = ("attention/gradient_x_input", "attention/omission")
@@ -116,9 +116,7 @@ def _share(taus: Floats) -> Interval:
         shares: Floats = (means[:2].mean(0) - means[3]) / (means[2] - means[3])
         return shares
 
-    rng, n = np.random.default_rng(0), taus.shape[1]
-    # how often each text is drawn, as weights: (RESAMPLES, texts) in pieces that fit into memory
-    drawn = np.stack([taus @ rng.multinomial(n, np.full(n, 1 / n)) / n for _ in range(RESAMPLES)], 1)
+    drawn = resampled_means(taus, RESAMPLES)
     low, high = np.quantile(share(drawn[:, drawn[2] > drawn[3]]), [0.025, 0.975])
     return Interval(float(share(taus.mean(1, keepdims=True))[0]), float(low), float(high))
 

@@ -1,11 +1,10 @@
 """Can the model be trained to hide from its attention the words that it uses, and do other methods still see them?
 
 Pruthi et al. 2020, section 3: copies of the model are trained with a penalty lambda on the attention that falls to
-impermissible words (models/deception.py), and one copy is trained without these words, as a control: if it does worse,
-the words are needed. A copy that keeps its accuracy while hardly attending to them uses them unseen. What saliency
-methods then say of the hidden words is the test that Bastings & Filippova 2020, section 4 ask for: scores of the
-predicted label, by their size, of the words as a person sees them.
-"""
+impermissible words (models/objective_deception.py), and one copy is trained without these words, as a control: if it
+does worse, the words are needed. A copy that keeps its accuracy while hardly attending to them uses them unseen. What
+saliency methods then say of the hidden words is the test that Bastings & Filippova 2020, section 4 ask for: scores of
+the predicted label, by their size, of the words as a person sees them."""
 
 from __future__ import annotations
 
@@ -149,8 +148,8 @@ def _look(
 
 def _attention_of_words(network: Any, batch: Batch, layers: Sequence[int] | None) -> Floats:
     """Of the token that is read, every head of the chosen layers: (batch, heads, words)."""
-    from heedful.models.deception import read_attention
     from heedful.models.network import AttendedOutput
+    from heedful.models.objective_deception import read_attention
 
     with torch_no_grad():
         every = network.attentions(batch)  # (batch, layers, heads, to, from)

@@ -14,7 +14,7 @@ from heedful.experiments.verdict import Grade, Verdict, Wording, border, ends, g
 from heedful.figures.figure import Figure
 from heedful.figures.names import join_words, method_name
 from heedful.measure.columns import Floats, column
-from heedful.measure.statistics import Interval
+from heedful.measure.statistics import Interval, resampled_means
 
 QUESTION = "Can it be trained to hide from its attention the words that it uses?"
 COLUMNS = {
@@ -120,10 +120,9 @@ def ratio(after: Floats, before: Floats) -> Interval:
     """Mean after / mean before, with an interval from texts drawn again."""
     both = ~np.isnan(after) & ~np.isnan(before)
     after, before = after[both], before[both]
-    n = len(after)
-    counts = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), 1000)  # (draws, texts)
+    means = resampled_means(np.stack([after, before]), 1000)
     with np.errstate(invalid="ignore", divide="ignore"):
-        drawn = (counts @ after) / (counts @ before)
+        drawn = means[0] / means[1]
     value = float(after.mean() / before.mean())
     low, high = np.nanquantile(drawn, [0.025, 0.975])
     return Interval(value, min(value, float(low)), max(value, float(high)))

@@ -14,7 +14,7 @@ from heedful.experiments.summary import column
 from heedful.experiments.verdict import Grade, Verdict, Wording, border, ends, grade_at, percent
 from heedful.figures.figure import Figure
 from heedful.measure.columns import Floats
-from heedful.measure.statistics import Interval
+from heedful.measure.statistics import Interval, resampled_means
 
 QUESTION = "Does the output change when one head of attention is made uniform or shut off?"
 NEGLIGIBLE = 0.01  # TVD: a head whose change moves the output by less on average hardly matters
@@ -81,8 +81,7 @@ def share_negligible(changes: Floats) -> Interval:
     if not n:
         return Interval(np.nan, np.nan, np.nan)
     draws = int(np.clip(4_000_000 // n, 200, 1000))
-    counts = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), draws)  # (draws, texts)
-    found = ((counts @ changes / n) < NEGLIGIBLE).mean(1)
+    found = (resampled_means(changes.T, draws) < NEGLIGIBLE).mean(0)
     value = float((changes.mean(0) < NEGLIGIBLE).mean())
     low, high = np.quantile(found, [0.025, 0.975])
     return Interval(value, min(value, float(low)), max(value, float(high)))

@@ -14,7 +14,7 @@ from heedful.figures.figure import Figure
 from heedful.figures.names import method_name
 from heedful.measure.columns import Floats, column, rows_of
 from heedful.measure.paired import sign_flip_test
-from heedful.measure.statistics import Interval, between_seeds
+from heedful.measure.statistics import Interval, between_seeds, resampled_means
 
 QUESTION = "How many of the items must go before the decision is another, and how many would be enough?"
 RANDOM = "random"
@@ -104,18 +104,13 @@ def shares_by_text(table: pa.Table) -> tuple[Floats, Floats, Floats] | None:
 def way_to_the_best(attention: Floats, random: Floats, smallest: Floats) -> Interval:
     """With a bootstrap interval over texts."""
 
-    def way(weights: Floats) -> float:
-        return float((weights @ (random - attention)) / (weights @ (random - smallest)))
-
-    n = len(attention)
-    rng = np.random.default_rng(0)
-    drawn = (
-        [way(rng.multinomial(n, np.full(n, 1 / n)).astype(np.float64)) for _ in range(RESAMPLES)]
-        if n > 1
-        else []
-    )
-    low, high = np.quantile(drawn, [0.025, 0.975]) if drawn else (np.nan, np.nan)
-    return Interval(way(np.ones(n)), float(low), float(high))
+    saved = np.stack([random - attention, random - smallest])  # (2, texts)
+    value = float(saved[0].sum() / saved[1].sum())
+    if len(attention) < 2:
+        return Interval(value, np.nan, np.nan)
+    means = resampled_means(saved, RESAMPLES)
+    low, high = np.quantile(means[0] / means[1], [0.025, 0.975])
+    return Interval(value, float(low), float(high))
 
 
 def figures(trial: Trial) -> list[Figure]:

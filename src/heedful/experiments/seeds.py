@@ -23,6 +23,7 @@ from heedful.experiments.experiment import Batches, Chunk, Experiment, Summary
 from heedful.experiments.other_runs import OtherRun, require_others
 from heedful.experiments.seeds_description import COLUMNS, QUESTION, compare, figures, reasons, verdict
 from heedful.experiments.summary import Line, column, grouped, mean
+from heedful.measure.columns import rows_of
 
 if TYPE_CHECKING:
     from heedful.models.network import Network
@@ -90,7 +91,7 @@ def summarise(table: pa.Table) -> Summary:
     by_seed = {
         seed: {name: mean(column(rows, name)) for name in ("jsd", "tvd", "tau", "same")}
         for seed in dict.fromkeys(table["seed"].to_pylist())
-        for rows in [table.filter(pa.array([one == seed for one in table["seed"].to_pylist()]))]
+        for rows in [rows_of(table, "seed", seed)]
     }
     return grouped(table, _line) | {"by_seed": by_seed}
 

@@ -146,6 +146,15 @@ def bootstrap(
     return float(low), float(high)
 
 
+def resampled_means(values: Floats, draws: int) -> Floats:
+    """Means of samples with replacement, the same texts for all of values (k, n): (k, draws).
+
+    For intervals of what is made of several means: a ratio, a share of the way from one to another.
+    """
+    rng, n = np.random.default_rng(0), values.shape[1]
+    return np.stack([values @ rng.multinomial(n, np.full(n, 1 / n)) / n for _ in range(draws)], 1)
+
+
 def bootstrap_means(values: Floats, *, seed: int, resamples: int) -> Floats:
     """Means of samples with replacement of values (n,): (resamples,)."""
     remembered = values.size * resamples <= _REMEMBERED

@@ -11,32 +11,26 @@ by the texts it is the loss that is shown.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from heedful.config import Config, RunConfig, TrainingConfig
+from heedful.config import TrainingConfig
 from heedful.data.batching import Encoded
 from heedful.models.classifier import AttentiveClassifier, AttentiveOutput
-from heedful.models.objectives import Bases, Loss
+from heedful.models.objectives import BaseOptions, Bases, Loss, OfBase
 from heedful.records import Batch
 
 LEAST = 1e-10  # of a weight inside a logarithm (the authors' constant): no KL is above -ln LEAST = 23
 
 
-class ImitationConfig(Config):
-    base: RunConfig | str
+class ImitationConfig(BaseOptions):
     lambda_: float = Field(default=0.0, ge=0)  # how much a nat of KL is worth, in TVD
 
 
-class Imitation:
+class Imitation(OfBase):
     config = ImitationConfig
     version = "1"
-
-    def bases(self, options: ImitationConfig) -> Mapping[str, RunConfig | str]:
-        return {"base": options.base}
 
     def loss(
         self,

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from heedful.config import Config, RunConfig, TrainingConfig
+from heedful.config import Config, TrainingConfig
 from heedful.data.batching import Encoded
 from heedful.errors import Mistake
 from heedful.models.classifier import AttentiveClassifier
 from heedful.models.imposed import ImposedClassifier
-from heedful.models.objectives import Bases, CrossEntropy, Loss
+from heedful.models.objectives import BaseOptions, Bases, CrossEntropy, Loss, OfBase
 
 
-class ImposedConfig(Config):
-    base: RunConfig | str  # whose attention it is
-
-
-class ImposedAttention:
+class ImposedAttention(OfBase):
     """The base's weights are copied into the network before the first step; from then on the loss is cross-entropy."""
 
-    config = ImposedConfig
+    config = BaseOptions
     version = "1"
-
-    def bases(self, options: ImposedConfig) -> Mapping[str, RunConfig | str]:
-        return {"base": options.base}
 
     def loss(
         self,
         network: AttentiveClassifier,
         train: Encoded,
         training: TrainingConfig,
-        options: ImposedConfig,
+        options: BaseOptions,
         bases: Bases,
     ) -> Loss:
         if not isinstance(network, ImposedClassifier):

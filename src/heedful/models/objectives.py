@@ -83,6 +83,17 @@ def usual_metric(config: TrainingConfig) -> str | None:
     return found
 
 
+class BaseOptions(Config):
+    base: RunConfig | str  # a configuration, or a run folder
+
+
+class OfBase:
+    """An objective that needs one trained model, which its options name."""
+
+    def bases(self, options: Any) -> Mapping[str, RunConfig | str]:
+        return {"base": options.base}
+
+
 class CrossEntropy:
     """Cross-entropy summed over the batch, as in the code of Jain & Wallace 2019.
 

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib.metadata import version
 from typing import Any
-
-from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup
 
 from heedful.experiments import EXPERIMENTS, find
 from heedful.experiments.caveats import not_made_sentence
 from heedful.experiments.description import Statistic, number_at
 from heedful.experiments.verdict import BELIEVE, HEADLINE_RULE, HEADLINES, MARKS, Verdict, grade_of, reasons
 from heedful.figures.figure import Figure, Spec
-from heedful.figures.script import vega
-from heedful.figures.theme import CONFIG
 from heedful.report import assets, instances
 from heedful.report.cards import cards
 from heedful.report.describe import commands, explainer_rows, facts, question, score, versions, warning
 from heedful.report.findings import Findings, Illustrated, verdicts_of_report
 from heedful.report.published import published_tables
 from heedful.report.seeds import verdicts_by_configuration
+from heedful.report.shell import render
 from heedful.report.words import relied_sentence, words_figures
 
 NONE = "–"
@@ -30,7 +25,7 @@ NONE = "–"
 
 def page(runs: Sequence[Illustrated], command: str = "") -> str:
     """One HTML file that needs nothing else. `command` is what was typed to make it."""
-    sections, data = [], [("theme", CONFIG)]
+    sections, data = [], list[tuple[str, Any]]()
     verdicts = verdicts_of_report(runs)
     for n, run in enumerate(runs):
         section, specs, texts = _section(run, list(verdicts[n].values()), command)
@@ -38,15 +33,15 @@ def page(runs: Sequence[Illustrated], command: str = "") -> str:
         data.append((f"figures-{n}", {key: _without_config(spec) for key, spec in specs.items()}))
         if texts:
             data.append((f"instances-{n}", texts))
-    style, script, library = assets.page_style(), assets.page_script(), vega()
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     title = (
         sections[0]["headline"]
         if len(runs) == 1
         else f"Can the attention of these {len(runs)} models be believed?"
     )
     statistics = _statistics(runs)
-    return environment.from_string(assets.text_of("page.html")).render(
+    return render(
+        assets.text_of("page.html"),
+        data,
         title=title,
         runs=sections,
         marks=MARKS,
@@ -59,12 +54,6 @@ def page(runs: Sequence[Illustrated], command: str = "") -> str:
         ),
         tested=sum(verdict.p is not None for found in verdicts for verdict in found.values()),
         papers=_papers(runs),
-        version=version("heedful"),
-        policy=Markup(assets.policy([library, script], [style])),
-        style=Markup(style),
-        vega=Markup(library),
-        script=Markup(script),
-        data=[(name, Markup(assets.embed_json(value))) for name, value in data],
     )
 
 

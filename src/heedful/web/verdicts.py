@@ -105,9 +105,10 @@ class Verdicts:
     def _make(self, entry: Entry, name: str) -> Verdict | None:
         try:
             return find(name).verdict(trial(self._results, entry, name))
-        except (
-            KeyError
-        ):  # rows of another version lack a column: they have no verdict, and their page says so
+        except KeyError as error:
+            if "does not exist in schema" not in str(error):
+                raise
+            # rows of another version lack a column: they have no verdict, and their page says so
             return None
 
 
