@@ -206,7 +206,7 @@ def evidence_tables_of(
     }
 
 
-def common_columns(n: int, rng: np.random.Generator) -> dict[str, Any]:
+def common_columns(n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """What every table has."""
     return {
         "example": np.arange(n),

@@ -108,7 +108,7 @@ def verdict(trial: Trial) -> Verdict:
 
 def figures(trial: Trial) -> Iterator[Figure]:
     """A map for each operation: layers by heads, the mean change of the output in each cell."""
-    from heedful.figures.drawing import grid
+    from heedful.figures.grid import grid
 
     for operation in operations_of(trial.table):
         heads = trial.summary["by_operation"][operation]["heads"]

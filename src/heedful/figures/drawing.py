@@ -306,32 +306,6 @@ def against(
     return finish([line, points(rows, names, titles, (scale, scale))], 260, description)
 
 
-@draws
-def grid(cells: Sequence[tuple[int, int, float]], titles: tuple[str, str, str], description: str) -> Spec:
-    """A number for each (column, row), written in its cell; the strongest colour is the largest of them."""
-    largest = max((value for _, _, value in cells), default=0.0) or 1.0
-    rows: Data = [
-        {"x": x, "y": y, "value": round(value, DIGITS), "strength": round(0.7 * value / largest, 3)}
-        for x, y, value in cells
-    ]
-    base = chart(rows).encode(
-        x=alt.X("x:O", title=titles[0], axis=alt.Axis(labelAngle=0)),
-        y=alt.Y("y:O", title=titles[1], sort="descending"),
-        tooltip=[
-            alt.Tooltip("y:O", title=titles[1]),
-            alt.Tooltip("x:O", title=titles[0]),
-            alt.Tooltip("value:Q", title=titles[2], format=".4f"),
-        ],
-    )
-    coloured = base.mark_rect(color=variable("c0")).encode(
-        opacity=alt.Opacity("strength:Q", scale=None, legend=None)
-    )
-    written = base.mark_text(fontSize=10, color=variable("ink")).encode(
-        text=alt.Text("value:Q", format=".3f")
-    )
-    return finish([coloured, written], 60 + 26 * len({y for _, y, _ in cells}), description)
-
-
 def chart(rows: Data) -> alt.Chart:
     """A chart of these rows, which inside a function that `draws` stand in by a name until it is finished."""
     kept = _ROWS.get()
