@@ -173,6 +173,8 @@ ATTENTIONS: Registry[Any] = Registry(
         "additive_entmax": "heedful.models.sparse:AdditiveEntmax",
         "dot_sparsemax": "heedful.models.sparse:DotSparsemax",
         "dot_entmax": "heedful.models.sparse:DotEntmax",
+        "latent": "heedful.models.latent:Latent",
+        "variational": "heedful.models.latent:Variational",
     },
 )
 
@@ -185,6 +187,7 @@ OBJECTIVES: Registry[Objective] = Registry(
         "deception": "heedful.models.objective_deception:DECEPTION",
         "imitation": "heedful.models.objective_imitation:IMITATION",
         "imposed": "heedful.models.objective_imposed:IMPOSED",
+        "variational": "heedful.models.objective_variational:VARIATIONAL",
     },
 )
 

@@ -105,21 +105,19 @@ def search(
 ) -> tuple[Adversary | None, Adversary | None]:
     """(exact, adam) for a batch, None for what was not asked."""
     from heedful.experiments.adversary_adam import adam_adversaries, farthest_feasible, initial
-    from heedful.experiments.adversary_exact import exact_adversary
     from heedful.experiments.adversary_general import general_adversary
     from heedful.experiments.adversary_search import ceiling, search_adversary
+    from heedful.experiments.mixed import two_label_adversary
     from heedful.experiments.pooled import PooledStates
-    from heedful.models.link import LOG_ODDS
 
     epsilon = epsilon_of(config.epsilon, seen.has_query)
     if not isinstance(seen, PooledStates):
         if config.compare or config.method == "adam":
             raise Mistake("Adam's search is for models that pool by attention; ask for method=exact alone.")
         return general_adversary(seen, epsilon), None
-    theta = seen.decoder.theta
-    two_labels = theta is not None and seen.link is LOG_ODDS
+    two_labels = two_label_adversary(seen, epsilon)
     exact = adam = dense = None
-    refined = config.refine and not two_labels and (config.compare or config.method == "exact")
+    refined = config.refine and two_labels is None and (config.compare or config.method == "exact")
     if config.compare or config.method == "adam" or refined:
         texts = zip(seen.n_words, seen.examples, strict=True)
         starts = [initial(n, config.k, generator_of(example)) for n, example in texts]
@@ -127,12 +125,7 @@ def search(
         dense = adam_adversaries(seen, starts, epsilon, steps=config.steps, rate=rate, penalty=penalty)
         adam = farthest_feasible(seen, dense, epsilon, ceiling(seen))
     if config.compare or config.method == "exact":
-        if two_labels:
-            assert theta is not None
-            s = seen.projected.squeeze(-1).numpy()  # (B, T)
-            exact = exact_adversary(seen.alpha.numpy(), s, theta.bias.item(), seen.real.numpy(), epsilon)
-        else:
-            exact = search_adversary(seen, epsilon, dense if refined else None, config.programs)
+        exact = two_labels or search_adversary(seen, epsilon, dense if refined else None, config.programs)
     return exact, adam
 
 

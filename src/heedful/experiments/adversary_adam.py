@@ -92,7 +92,7 @@ def _softmax(v: Floats) -> tuple[Floats, Floats]:
 
 def _change_gradient(seen: PooledStates, contexts: Floats, y: Tensor, epsilon: float) -> Floats:
     """d max(0, TVD - epsilon) / d contexts: (B, k, features)."""
-    if seen.decoder.theta is None:
+    if seen.theta is None:
         asked = torch.from_numpy(contexts).requires_grad_(True)
         with torch.enable_grad():
             excess = F.relu(tvd(seen.readout(asked), y) - epsilon).sum()

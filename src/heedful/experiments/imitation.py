@@ -100,14 +100,10 @@ def run(
 def optimum(seen: Observed, tvd: Floats) -> Floats:
     """The greatest JSD of another attention over the model's own states that changes each output by at most its `tvd`:
     (B,); nan where it is not known exactly (more than two labels, a query)."""
-    from heedful.experiments.adversary_exact import exact_adversary
-    from heedful.experiments.pooled import PooledStates
-    from heedful.models.link import LOG_ODDS
+    from heedful.experiments.mixed import two_label_adversary
 
-    if not isinstance(seen, PooledStates) or seen.link is not LOG_ODDS or seen.decoder.theta is None:
-        return np.full(len(tvd), np.nan)
-    s, bias = seen.projected.squeeze(-1).numpy(), seen.decoder.theta.bias.item()
-    return exact_adversary(seen.alpha.numpy(), s, bias, seen.real.numpy(), tvd).jsd
+    exact = two_label_adversary(seen, tvd)
+    return np.full(len(tvd), np.nan) if exact is None else exact.jsd
 
 
 IMITATION = Experiment(

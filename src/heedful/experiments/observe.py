@@ -21,6 +21,7 @@ from torch import Tensor
 from heedful.errors import Mistake
 from heedful.experiments.experiment import Chunk, Floats, Ints
 from heedful.explainers.attention_weights import Row, attention_row, row_of
+from heedful.models.latent import LatentClassifier
 from heedful.models.link import Link
 from heedful.models.network import Attends, Network, require
 from heedful.models.sentences import find_sentences
@@ -278,14 +279,16 @@ def observer(network: Network, view: View | None = None, general: bool = False) 
 
     `general`: ask the network itself about each attention, even where its structure has the answer.
     """
+    from heedful.experiments.mixed import MixedStates
     from heedful.experiments.pooled import PooledStates
 
     chosen = view or View()
     level = find_level(network, chosen)
-    if not general and (level == "sentence" or "pools_by_attention" in network.can):
+    mixes = isinstance(network, LatentClassifier)
+    if not general and (mixes or level == "sentence" or "pools_by_attention" in network.can):
         if chosen.layer not in (-1, 0) or chosen.heads not in (None, (0,)):
             raise Mistake("this model has one attention: layer and heads are for transformers.")
-        return PooledStates.observer(network, level)
+        return MixedStates.observer(network) if mixes else PooledStates.observer(network, level)
     require({"attends", "edits_attention"}, network.can, "asking under other attention weights")
     if level == "sentence":
         from heedful.experiments.edited_sentences import EditedSentences

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from heedful.experiments.experiment import Ints
 from heedful.experiments.observe import Level, Observed, Observer, common_fields, real_words_first, to_front
@@ -27,6 +28,11 @@ class PooledStates(Observed):
     projected: Tensor = field(kw_only=True)  # (B, T, outputs or features)
     query: Tensor | None = field(kw_only=True)  # (B, hidden)
     candidates: Tensor | None = field(kw_only=True)  # (B, labels) bool
+
+    @property
+    def theta(self) -> nn.Linear | None:
+        """The decoder's map of the context where it is all of the decoder: then logits are linear in the weights."""
+        return self.decoder.theta
 
     def decode(self, alphas: Tensor) -> Tensor:
         return self.readout(alphas @ self.projected)
@@ -46,7 +52,7 @@ class PooledStates(Observed):
         q = torch.where(none, self.y.unsqueeze(1), self.readout(context))
         return q.masked_fill(left <= 0, torch.nan)
 
-    def shortened(self) -> PooledStates:
+    def shortened(self) -> Self:
         """Without the columns that are padding in every text."""
         width = int(self.n_words.max(initial=0))
         return replace(

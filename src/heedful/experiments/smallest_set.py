@@ -9,7 +9,7 @@ Multiplied by A > 0, f_j(R) > f_i(R) says sum_{t not in R} c_t < 0. Among all R 
 holds the k largest c_t, so some set of k items lets j overtake i exactly when the k largest do. The decision flips
 when some j overtakes, so the smallest set is the smallest over j: one sort for each label. A > 0 need not be asked
 for: a sum below zero has a term that is not zero, so a weight is left. No set flips when no c_t is below zero, for
-any j.
+any j. Of a mixture (attention `latent`) the same holds with the probabilities p(c | h_t) in place of f_c.
 
 Other readouts (`bounds`). The smallest set of tanh layers, or of a whole transformer, is not a sort. All sets of one
 item are tried, then all of two, and so on, as long as a text has no more than SETS of them: the first that flips is
@@ -30,6 +30,7 @@ from torch import Tensor
 
 from heedful.experiments.erase import flipped
 from heedful.experiments.experiment import Floats
+from heedful.experiments.mixed import MixedStates
 from heedful.experiments.observe import Observed
 from heedful.experiments.pooled import PooledStates
 
@@ -49,8 +50,9 @@ class Smallest:
 
 def smallest_sets(seen: Observed, decided: Tensor, found: Floats) -> Smallest:
     """`found` (B,): the fewest items with which any ranking flipped the decision, nan for none."""
-    if isinstance(seen, PooledStates) and seen.decoder.theta is not None:
-        exact = exact_smallest(logits_of_items(seen), seen.alpha, decided)
+    if isinstance(seen, MixedStates) or (isinstance(seen, PooledStates) and seen.theta is not None):
+        f = seen.projected if isinstance(seen, MixedStates) else logits_of_items(seen)  # (B, T, labels)
+        exact = exact_smallest(f, seen.alpha, decided)
         return Smallest(exact, exact)
     return bounds(seen, decided, found)
 

@@ -29,6 +29,7 @@ from heedful.explainers.gradient import Parts, explained_parts
 from heedful.explainers.relevance_gru import bigru
 from heedful.explainers.relevance_layers import average, cnn, no_encoder, transformer
 from heedful.explainers.relevance_lstm import lstm
+from heedful.explainers.relevance_mixture import mixture
 from heedful.explainers.relevance_orthogonal import orthogonal
 from heedful.explainers.relevance_rules import Layer, Rule
 from heedful.models import AttentiveClassifier
@@ -43,6 +44,7 @@ from heedful.models.encoders import (
     NoEncoder,
     Transformer,
 )
+from heedful.models.latent import LatentClassifier
 from heedful.models.link import Link
 from heedful.models.network import Differentiable
 from heedful.models.orthogonal import OrthogonalLSTM
@@ -82,7 +84,8 @@ def lrp(
     if of != "logit":
         raise Mistake(f"lrp explains the logit, not of={of!r}: only a linear output can be handed down.")
     asked = explained_parts(model, parts)
-    if "pools_by_attention" not in model.can or type(getattr(model, "encoder", None)) not in LAYERS:
+    ours = "pools_by_attention" in model.can or isinstance(model, LatentClassifier)
+    if not ours or type(getattr(model, "encoder", None)) not in LAYERS:
         return _decomposed(model, batch, target, asked, epsilon)
     assert isinstance(model, AttentiveClassifier)
     rule = Rule(_positive(EPSILON if epsilon is None else epsilon))
@@ -144,11 +147,14 @@ def _propagate(
         h_query, back_query = _encoder(rule, "query encoder", model.query_encoder, x_query, batch.query)
         query = model.query_encoder.summary(h_query, batch.query.present)  # (batch, hidden)
     alpha = model.attend(h, batch.passage.mask, query)  # (batch, length)
-    context = (alpha.unsqueeze(1) @ h).squeeze(1)  # (batch, hidden)
-
-    f, R_context, R_query = _decoder(rule, model, context, query, target)
-    s = rule.ratio(R_context, context, "attention")  # (batch, hidden)
-    R_passage = back_passage(alpha.unsqueeze(-1) * h * s.unsqueeze(1))  # (batch, length)
+    if isinstance(model, LatentClassifier):
+        f, R_h, R_query = mixture(rule, model, h, alpha, query, batch.candidates, target)
+    else:
+        context = (alpha.unsqueeze(1) @ h).squeeze(1)  # (batch, hidden)
+        f, R_context, R_query = _decoder(rule, model, context, query, target)
+        s = rule.ratio(R_context, context, "attention")  # (batch, hidden)
+        R_h = alpha.unsqueeze(-1) * h * s.unsqueeze(1)
+    R_passage = back_passage(R_h)  # (batch, length)
     if R_query is None:
         return f, _words(rule, batch.passage, R_passage), None
     assert query is not None

@@ -10,9 +10,11 @@ from typing import Any
 import torch
 
 from heedful.config import ModelConfig
+from heedful.errors import Mistake
 from heedful.models.classifier import AttentiveClassifier, Dropout
 from heedful.models.hierarchical import HierarchicalClassifier
 from heedful.models.imposed import ImposedClassifier
+from heedful.models.latent import Latent, LatentClassifier
 from heedful.models.network import Output
 from heedful.registry import ATTENTIONS, ENCODERS
 
@@ -25,6 +27,12 @@ def build(
     kind: Callable[..., AttentiveClassifier] = (
         HierarchicalClassifier if config.hierarchical else AttentiveClassifier
     )
+    if isinstance(attention, type) and issubclass(attention, Latent):
+        if config.hierarchical:
+            raise Mistake(
+                f"attention {config.attention!r} chooses one word of a text: hierarchical must be false."
+            )
+        kind = LatentClassifier
     if config.imposed is not None:  # whose weights come later: from its base, or from the run's file
         kind = partial(ImposedClassifier, build(config.imposed, n_words, n_labels, has_query))
     with torch.random.fork_rng(devices=[]):
