@@ -115,6 +115,7 @@ EXPERIMENTS: Registry[Experiment] = Registry(
         "pointing": "heedful.experiments.pointing:POINTING",
         "retrain": "heedful.experiments.retrain:RETRAIN",
         "rationales": "heedful.experiments.rationales:RATIONALES",
+        "conicity": "heedful.experiments.conicity:CONICITY",
     },
 )
 
@@ -179,6 +180,10 @@ OBJECTIVES: Registry[Objective] = Registry(
         "deception": "heedful.models.objective_deception:DECEPTION",
         "imitation": "heedful.models.objective_imitation:IMITATION",
         "imposed": "heedful.models.objective_imposed:IMPOSED",
+        "diversity": "heedful.models.objective_diversity:DIVERSITY",
+        "word_distance": "heedful.models.objective_word_distance:WORD_DISTANCE",
+        "masked_words": "heedful.models.objective_masked_words:MASKED_WORDS",
+        "supervised": "heedful.models.objective_supervised:SUPERVISED",
     },
 )
 
