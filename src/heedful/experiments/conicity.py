@@ -69,7 +69,7 @@ CONICITY = Experiment(
     name="conicity", question="Are the states that attention chooses from alike?",
     paper="Mohankumar et al. 2020, section 3.1", config=Config, needs=frozenset({"attends"}), version="1", run=run,
     summarise=summarise, asks="whether the states that its attention chooses from are alike", columns=COLUMNS,
-    measures=(Measure("conicity", "conicity of the states", "conicity", "conicity", "overall"),),
+    measures=(Measure("conicity", "conicity of the states", "conicity", "conicity", "overall", rising=False),),
     statistics=(
         Statistic("conicity", "overall.mean", "Conicity: mean cosine of the states of a text with their mean."),
     ),
