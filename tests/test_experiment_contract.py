@@ -92,6 +92,35 @@ def test_rows_have_the_common_columns_and_a_summary_for_json(
     assert text == json.dumps(experiment.summarise(table), allow_nan=False)
 
 
+# Each experiment with every encoder and every attention, task by task.
+LAYERS = [
+    (name, zoo.ENCODER_NAMES[i % len(zoo.ENCODER_NAMES)], attention, TASKS.get(name, zoo.TASK_NAMES))
+    for name in EXPERIMENTS
+    for i, attention in enumerate(zoo.ATTENTION_NAMES)
+]
+assert len(zoo.ENCODER_NAMES) <= len(zoo.ATTENTION_NAMES)  # or some encoder would be left out
+
+
+@pytest.mark.parametrize(("name", "encoder", "attention", "tasks"), LAYERS)
+def test_every_encoder_and_attention_can_be_asked(
+    name: str, encoder: str, attention: str, tasks: tuple[zoo.TaskName, ...]
+) -> None:
+    """Rows that do not depend on the batches, and a summary of them; or a refusal that says why."""
+    experiment, task = find(name), tasks[zoo.ATTENTION_NAMES.index(attention) % len(tasks)]
+    model, whole = zoo.network(encoder, attention, task), distinct(zoo.batch([4, 2, 6], task))
+    config = experiment.config.parse(FAST[name][0], name)
+    tables = []
+    for split in ([[0, 1, 2]], [[2], [1, 0]]):
+        batches = [(np.array(part), whole.rows(torch.tensor(part))) for part in split]
+        given = zoo.beside(experiment, config, whole, task)
+        tables.append(to_table(experiment.run(model, batches, config, np.random.default_rng(0), **given)))
+    together, apart = tables
+    for column in together.column_names:
+        for one, other in zip(together[column].to_pylist(), apart[column].to_pylist(), strict=True):
+            assert one == (pytest.approx(other, abs=1e-7) if isinstance(one, float | list) else other)
+    json.dumps(experiment.summarise(together), allow_nan=False)
+
+
 @each_case
 def test_rows_do_not_depend_on_the_batches(name: str, options: dict[str, Any], task: zoo.TaskName) -> None:
     _, together = rows_of(name, options, task, [[0, 1, 2, 3, 4, 5]])

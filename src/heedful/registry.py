@@ -152,6 +152,8 @@ ENCODERS: Registry[Any] = Registry(
     {
         "bilstm": "heedful.models.encoders:BiLSTM",
         "bigru": "heedful.models.encoders:BiGRU",
+        "lstm": "heedful.models.encoders:LSTM",
+        "orthogonal": "heedful.models.orthogonal:OrthogonalLSTM",
         "cnn": "heedful.models.encoders:CNN",
         "average": "heedful.models.encoders:Average",
         "transformer": "heedful.models.encoders:Transformer",
@@ -168,6 +170,10 @@ ATTENTIONS: Registry[Any] = Registry(
         "dot": "heedful.models.attention:Dot",
         "general": "heedful.models.attention:General",
         "uniform": "heedful.models.attention:Uniform",
+        "additive_sparsemax": "heedful.models.sparse:AdditiveSparsemax",
+        "additive_entmax": "heedful.models.sparse:AdditiveEntmax",
+        "dot_sparsemax": "heedful.models.sparse:DotSparsemax",
+        "dot_entmax": "heedful.models.sparse:DotEntmax",
     },
 )
 

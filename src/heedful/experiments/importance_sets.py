@@ -207,7 +207,7 @@ def _by_text(table: pa.Table) -> Floats:
 
 IMPORTANCE_SETS = Experiment(
     name="importance_sets", question=QUESTION, paper="Serrano & Smith 2019, section 5",
-    config=ImportanceSetsConfig, needs=frozenset({"attends", "edits_attention"}), version="1", run=run,
+    config=ImportanceSetsConfig, needs=frozenset({"attends", "edits_attention"}), version="2", run=run,
     summarise=summarise, asks="whether its attention finds the items that the decision rests on",
     columns=COLUMNS, by="ranking", group_title=ranking_name,
     measures=tuple(

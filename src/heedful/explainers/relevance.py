@@ -6,8 +6,8 @@ until it arrives at the words; what falls to biases, to epsilon and to the marke
     sum over words of R + what was kept on the way = f_c
 
 holds to the last digit (`conservation` gives the second term layer by layer). The rules: relevance_rules.py,
-relevance_lstm.py, relevance_layers.py. Attention is a gate: c = sum_t alpha_t h_t shares by contribution
-alpha_t h_t, and the weights alpha take nothing.
+relevance_lstm.py, relevance_gru.py, relevance_orthogonal.py, relevance_layers.py. Attention is a gate:
+c = sum_t alpha_t h_t shares by contribution alpha_t h_t, and the weights alpha take nothing.
 
 These are the rules of our own classifiers. Every other network that takes embeddings is taken apart by one backward
 pass with its gates held constant (frozen.py, decomposition.py), the same rule with epsilon 0.
@@ -28,12 +28,14 @@ from heedful.explainers.frozen import BIASES, POSITIONS
 from heedful.explainers.gradient import Parts, explained_parts
 from heedful.explainers.relevance_gru import bigru
 from heedful.explainers.relevance_layers import average, cnn, no_encoder, transformer
-from heedful.explainers.relevance_lstm import bilstm
+from heedful.explainers.relevance_lstm import lstm
+from heedful.explainers.relevance_orthogonal import orthogonal
 from heedful.explainers.relevance_rules import Layer, Rule
 from heedful.models import AttentiveClassifier
 from heedful.models.concatenated import Concatenated
 from heedful.models.encoders import (
     CNN,
+    LSTM,
     Average,
     Bidirectional,
     BiGRU,
@@ -44,6 +46,7 @@ from heedful.models.encoders import (
 )
 from heedful.models.link import Link
 from heedful.models.network import Differentiable
+from heedful.models.orthogonal import OrthogonalLSTM
 from heedful.records import Batch, Tokens
 
 
@@ -57,13 +60,15 @@ def concatenated(rule: Rule, name: str, encoder: Concatenated, x: Tensor, presen
 
 
 LAYERS: dict[type[Encoder], Callable[[Rule, str, Any, Tensor, Tensor], Layer]] = {
-    BiLSTM: bilstm,
+    BiLSTM: lstm,
     CNN: cnn,
     Average: average,
     Transformer: transformer,
     BiGRU: bigru,
     NoEncoder: no_encoder,
     Concatenated: concatenated,
+    LSTM: lstm,
+    OrthogonalLSTM: orthogonal,
 }
 
 
@@ -213,6 +218,10 @@ def _summary(
         half = h.shape[-1] // 2
         R_h[torch.arange(len(h), device=h.device), present.sum(1) - 1, :half] = R[:, :half]
         R_h[:, 0, half:] = R[:, half:]
+        return R_h
+    if isinstance(encoder, LSTM):  # the last state, unchanged
+        R_h = torch.zeros_like(h)
+        R_h[torch.arange(len(h), device=h.device), present.sum(1) - 1] = R
         return R_h
     if (
         isinstance(encoder, CNN) and encoder.query_pooling == "max"

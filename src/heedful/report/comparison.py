@@ -18,7 +18,7 @@ from heedful.experiments.description import Setting, setting_of
 from heedful.experiments.verdict import Verdict
 from heedful.measure.statistics import between_seeds
 from heedful.report.seeds import verdicts_by_configuration
-from heedful.report.variant_answers import answers, published_table, variant_tables
+from heedful.report.variant_answers import answers, published_table, variant_tables, verdict_table
 from heedful.report.variants import VariantRun, effects
 from heedful.store.run import runs_in
 
@@ -114,8 +114,9 @@ def page(name: str, runs: Sequence[Finished], study: Study, notes: str = "") -> 
         for setting, here in by_setting(runs, study).items()
         for run in here
     )
-    tables = [*variants.tables, *([over_runs] if over_runs else [])]
-    tables += [table for one in found for table in one.tables]
+    tables = [*([over_runs] if over_runs else []), *(table for one in found for table in one.tables)]
+    if study.variants:  # their tables have all measures of all variants already
+        tables = list(variants.tables)
     return "\n".join(lines) + "\n" + "\n".join(table.markdown() for table in tables)
 
 
@@ -132,8 +133,9 @@ def _compare_variants(runs: Sequence[Finished], study: Study) -> Comparison:
     here = by_setting(runs, study)
     names = dict.fromkeys(row.experiment for row in study.numbers)
     published = published_table(study, {n: evidence(n, here, study.numbers, sources) for n in names})
-    tables = (*variant_tables(study, found), *([published] if published else []))
-    return Comparison(tuple(answers(study, found)), tables)
+    verdicts = verdict_table([(s, [run.verdicts for run in some]) for s, some in here.items()])
+    tables = (*variant_tables(study, found), verdicts, published)
+    return Comparison(tuple(answers(study, found)), tuple(table for table in tables if table is not None))
 
 
 def scores(found: Evidence) -> Comparison:

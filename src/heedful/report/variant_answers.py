@@ -6,17 +6,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from heedful.engine.study import Question, Study
-from heedful.experiments.comparison import Evidence, Table, beside
-from heedful.experiments.description import number_at
+from heedful.experiments.certainty import over_seeds
+from heedful.experiments.comparison import SETTING, Evidence, Table, beside
+from heedful.experiments.description import Setting, number_at
+from heedful.experiments.verdict import BELIEVE, HEADLINE_RULE, Verdict, grade_of
+from heedful.experiments.verdict import MARKS as MARKS_OF
 from heedful.measure.levels import OverRuns
 from heedful.measure.statistics import between_seeds
 from heedful.report.variants import Change, Effect
 
 NOTE = (
     "The first row has the means of `{first}`, the others their paired differences from it: the same texts, in runs "
-    "with the same seeds, with 95% intervals over texts and seeds ({runs}). ✓ better and ✗ worse are findings (q ≤ .05 "
-    "among all {tests} differences of this page), the rest is undecided, which is not the same as no difference. Less is "
-    "better for: {falling}."
+    "with the same seeds, with 95% intervals over texts and seeds ({runs}). ✓ better and ✗ worse are findings (0 is "
+    "outside the interval, and q ≤ .05 among all {tests} differences of this page); the rest is undecided, which is "
+    "not the same as no difference. Less is better for: {falling}."
+)
+VERDICTS = (
+    "What each experiment says of the attention over all seeds: ✓ for it, ~ mixed, ✗ against, ± undecided (the "
+    f"interval over texts and seeds holds a bar), ? not told. {HEADLINE_RULE}"
 )
 MARKS: Mapping[Change, str] = {"better": " ✓", "worse": " ✗", "undecided": ""}
 
@@ -111,6 +118,20 @@ def variant_tables(study: Study, effects: Sequence[Effect]) -> list[Table]:
     return made
 
 
+def verdict_table(runs: Sequence[tuple[Setting, Sequence[Mapping[str, Verdict]]]]) -> Table | None:
+    """One verdict for each variant: what every question says over its seeds, and the headline of all."""
+    asked = dict.fromkeys(name for _, here in runs for one in here for name in one)
+    rows = []
+    for setting, here in runs:
+        over = {name: over_seeds([one[name] for one in here if name in one]) for name in asked}
+        known = {name: verdict for name, verdict in over.items() if verdict is not None}
+        if known:
+            marks = (MARKS_OF[known[name].grade] if name in known else "–" for name in asked)
+            rows.append((*setting, BELIEVE[grade_of(list(known.values()))], *marks))
+    header = (*SETTING[:2], "attention, variant", "believe its attention?", *asked)
+    return Table("One verdict for each variant", header, tuple(rows), VERDICTS) if rows else None
+
+
 def _any(here: Mapping[tuple[str, str], Effect], key: str) -> Effect:
     return next(effect for at, effect in here.items() if at[1] == key)
 
@@ -136,8 +157,7 @@ def published_table(study: Study, found: Mapping[str, Evidence]) -> Table | None
                     cells.append((about, between_seeds(ours), evidence.theirs(setting, path)))
     sources = [source.name for source in study.sources]
     header = (
-        "dataset",
-        "encoder",
+        *SETTING[:2],
         "attention, variant",
         "statistic",
         "ours",
