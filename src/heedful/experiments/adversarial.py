@@ -22,7 +22,7 @@ from heedful.experiments.adversary_exact import PROVED
 from heedful.experiments.attention_choice import AttentionChoice
 from heedful.experiments.comparison import SETTING, Comparison, Evidence, Table, mean_of, number, seeds
 from heedful.experiments.description import Measure, Statistic, Weights, number_at
-from heedful.experiments.experiment import Batches, Chunk, Experiment, Summary, generators
+from heedful.experiments.experiment import Batches, Chunk, Experiment, Floats, Summary, generators
 from heedful.experiments.summary import Line, column, grouped, mean, plain, quantiles, share, spread
 from heedful.measure.statistics import between_seeds
 
@@ -152,12 +152,23 @@ def _line(table: pa.Table) -> Line:
     line["proved"] = share(column(table, "bound") - jsd <= PROVED + 1e-9, defined)
     line["feasible"] = share(column(table, "feasible") > 0, defined)
     line["mean_bound"] = mean(column(table, "bound"))
+    if "attention" in table.column_names:  # words with weight: fewer than all where attention is sparse
+        line["support"] = mean(support(table))
     if "gap" in table.column_names:
         gap, adam = column(table, "gap"), column(table, "jsd_adam")
         line["adam"] = spread(adam, within=COLUMNS["jsd"].possible) | quantiles(adam)
         line["gap"] = spread(gap) | quantiles(gap)
         line["gap"]["max"] = plain({"max": float(np.nanmax(gap)) if defined.any() else np.nan})["max"]
     return line
+
+
+def support(table: pa.Table) -> Floats:
+    """Share of each text's words whose weight is above 0; nan without words: (rows,)."""
+    weights, n = table["attention"].combine_chunks(), column(table, "n_words")
+    text = np.repeat(np.arange(len(weights)), np.diff(weights.offsets.to_numpy()))
+    some = np.bincount(text, weights.flatten().to_numpy() > 0, minlength=len(weights))
+    found: Floats = np.divide(some, n, out=np.full(len(n), np.nan), where=n > 0)
+    return found
 
 
 def compare(evidence: Evidence) -> Comparison:
@@ -204,7 +215,9 @@ ADVERSARIAL = Experiment(
     config=AdversarialConfig, needs=frozenset({"attends", "edits_attention"}), version="2", run=run,
     fast_with=frozenset({"pools_by_attention"}),
     summarise=summarise, asks="whether quite another attention gives the same prediction", columns=COLUMNS,
-    measures=(Measure("adversarial", "ε-max JSD of adversarial attention", "ε-max JSD", "jsd", "overall"),),
+    measures=(
+        Measure("adversarial", "ε-max JSD of adversarial attention", "ε-max JSD", "jsd", "overall", rising=False),
+    ),
     statistics=(
         Statistic(
             "replaceable",

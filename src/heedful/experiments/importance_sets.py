@@ -218,6 +218,8 @@ IMPORTANCE_SETS = Experiment(
             "share",
             f"rankings.{name}.overall.flipped",
             name,
+            rising=False,
+            undefined=1.0,  # a decision that never changes: all of the items
         )
         for key, name in {"attention": "attention", "product": "attention_x_gradient"}.items()
     ),

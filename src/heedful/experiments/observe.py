@@ -80,7 +80,13 @@ class Observed:
         """Some weights set to zero, the others renormalised: (B, n, T) bool -> (B, n, labels), nan where none is left
         (Serrano & Smith 2019, section 3)."""
         rest, some = without(self.alpha.unsqueeze(1).expand(removed.shape), removed)
-        return self.decode(rest).masked_fill(~some.unsqueeze(-1), torch.nan)
+        return self.lost(removed, self.decode(rest)).masked_fill(~some.unsqueeze(-1), torch.nan)
+
+    def lost(self, removed: Tensor, q: Tensor) -> Tensor:
+        """q (B, n, labels) where weight is gone with the words `removed` (B, n, T); where they had none, nothing has
+        changed, to the last bit: the output as it is."""
+        gone = self.alpha.unsqueeze(1).masked_fill(~removed, 0.0).sum(-1, keepdim=True)  # (B, n, 1)
+        return torch.where(gone > 0, q, self.y.unsqueeze(1))
 
     def shift(self, deltas: Tensor) -> Tensor:
         """Weights that are larger by so much, nothing renormalised: (B, n, T) -> (B, n, labels)."""
@@ -180,7 +186,7 @@ class EditedAttention(Observed):
             return weights.scatter(-1, words, rest * scale)
 
         some = (self.alpha.unsqueeze(1).masked_fill(removed, 0.0).sum(-1) > 0).unsqueeze(-1)
-        return self._ask(removed.double(), erased).masked_fill(~some, torch.nan)
+        return self.lost(removed, self._ask(removed.double(), erased)).masked_fill(~some, torch.nan)
 
     def shift(self, deltas: Tensor) -> Tensor:
         """In every head and row, by that share of what it gives to words."""

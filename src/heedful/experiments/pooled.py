@@ -42,7 +42,9 @@ class PooledStates(Observed):
         states = self.projected.gather(1, order.unsqueeze(-1).expand_as(self.projected))
         left = after(weights).unsqueeze(-1)  # (B, T, 1)
         context = after(weights.unsqueeze(-1) * states) / torch.where(left > 0, left, 1.0)  # (B, T, features)
-        return self.readout(context).masked_fill(left <= 0, torch.nan)
+        none = (weights.cumsum(1) <= 0).unsqueeze(-1)  # (B, T, 1): what is gone had no weight
+        q = torch.where(none, self.y.unsqueeze(1), self.readout(context))
+        return q.masked_fill(left <= 0, torch.nan)
 
     def shortened(self) -> PooledStates:
         """Without the columns that are padding in every text."""
