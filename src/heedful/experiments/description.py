@@ -71,8 +71,9 @@ class Measure:
 class MethodMeasure:
     """A number that each text gives to each explainer: what `heedful audit` compares explainers by.
 
-    A row belongs to the explainer that its column `method` names, or `only` to one; under several conditions (how a
-    word was removed) to the one in its column `condition`. Several rows of one text and method are averaged.
+    A row belongs to the explainer that its column `method` names ("random 3": a draw of it), or `only` to one; under
+    several conditions (how a word was removed) to the one in its column `condition`. Several rows of one text and
+    method are averaged; an audit leaves out rows that belong to no explainer.
     """
 
     name: str  # in a bar: faithfulness(lrp).NAME
@@ -86,6 +87,7 @@ class MethodMeasure:
     possible: str | float | None = (
         None  # the column of what the best order that was found gets, or what that is
     )
+    missing: float | None = None  # what an undefined value counts as; None: it does not count
     rising: bool = True  # more is better
     about: Literal["faithfulness", "ground truth", "plausibility"] = "faithfulness"
     ranks: bool = False  # explainers are ordered by it
