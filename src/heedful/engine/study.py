@@ -114,12 +114,19 @@ class Study(Config):
         )
 
     def variant_of(self, config: RunConfig, vectors: str | None = None) -> str | None:
-        """The variant that a run is of, "" in a study without variants; None: it is no run of the study. A dataset or a
-        seed beyond its grid is one of it."""
+        """The variant that a run is of, "" in a study without variants; None: it is no run of the study.
+
+        A dataset or a seed beyond its grid is one of it; an encoder or attention is, too, where there are no variants,
+        which may differ in nothing else.
+        """
         model = config.model
-        for variant in self.variants or ("",):
+        for variant, own in (self.variants or {"": Variant()}).items():
             same = self.config(config.dataset, model.encoder, model.attention, config.seed, vectors, variant)
-            if config == same:
+            inside = not self.variants or (
+                ("encoder" in own.model or model.encoder in self.encoders)
+                and ("attention" in own.model or model.attention in self.attentions)
+            )
+            if inside and config == same:
                 return variant
         return None
 
