@@ -17,10 +17,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from heedful.config import Config, TrainingConfig
-from heedful.data.batching import Encoded
+from heedful.data.batching import EVIDENCE, Encoded
 from heedful.errors import Mistake
 from heedful.models.network import Output, Trainable
-from heedful.models.objective_deception import EVIDENCE, Reads, read_attention
+from heedful.models.objective_deception import Reads, read_attention
 from heedful.models.objectives import Bases, CrossEntropy, Loss
 from heedful.records import Batch
 

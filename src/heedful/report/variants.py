@@ -120,7 +120,7 @@ def effects(runs: Sequence[VariantRun], variants: Sequence[str], measures: Seque
     """Of every dataset, variant and measure that runs with the same seed of it and of the first variant have."""
     asked = [find_measure(key) for key in dict.fromkeys(measures)]
     first, *others = variants
-    made = []
+    made: list[Effect] = []
     for dataset in dict.fromkeys(run.dataset for run in runs):
         here = {(run.variant, run.seed): run for run in runs if run.dataset == dataset}
         for one in asked:
