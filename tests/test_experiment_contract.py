@@ -39,6 +39,7 @@ FAST: dict[str, list[dict[str, Any]]] = {
         {"fractions": [0.5, 0.9]},
         {"methods": ["omission"], "fractions": [0.5, 0.7], "recursive": True},
     ],
+    "conicity": [{}],
     "rationales": [{}, {"methods": ["omission"], "absolute": True}],
     "faithfulness": [{"exact": 5, "draws": 3}, {"exact": 0, "operators": ["delete"], "points": 6, "beam": 3}],
 }
@@ -187,6 +188,7 @@ def test_a_float32_model_gives_nearly_the_same_rows(name: str) -> None:
         "planted": "effect",
         "pointing": "auc",
         "retrain": "probability",
+        "conicity": "conicity",
         "rationales": "precision",
         "uniform": "tvd",
         "seeds": "jsd",

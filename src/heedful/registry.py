@@ -115,6 +115,7 @@ EXPERIMENTS: Registry[Experiment] = Registry(
         "pointing": "heedful.experiments.pointing:POINTING",
         "retrain": "heedful.experiments.retrain:RETRAIN",
         "rationales": "heedful.experiments.rationales:RATIONALES",
+        "conicity": "heedful.experiments.conicity:CONICITY",
     },
 )
 
@@ -188,6 +189,10 @@ OBJECTIVES: Registry[Objective] = Registry(
         "imitation": "heedful.models.objective_imitation:IMITATION",
         "imposed": "heedful.models.objective_imposed:IMPOSED",
         "variational": "heedful.models.objective_variational:VARIATIONAL",
+        "diversity": "heedful.models.objective_diversity:DIVERSITY",
+        "word_distance": "heedful.models.objective_word_distance:WORD_DISTANCE",
+        "masked_words": "heedful.models.objective_masked_words:MASKED_WORDS",
+        "supervised": "heedful.models.objective_supervised:SUPERVISED",
     },
 )
 

@@ -208,7 +208,9 @@ ADVERSARIAL = Experiment(
     config=AdversarialConfig, needs=frozenset({"attends", "edits_attention"}), version="2", run=run,
     fast_with=frozenset({"pools_by_attention"}),
     summarise=summarise, asks="whether quite another attention gives the same prediction", columns=COLUMNS,
-    measures=(Measure("adversarial", "ε-max JSD of adversarial attention", "ε-max JSD", "jsd", "overall"),),
+    measures=(
+        Measure("adversarial", "ε-max JSD of adversarial attention", "ε-max JSD", "jsd", "overall", rising=False),
+    ),
     statistics=(
         Statistic(
             "replaceable",

@@ -112,7 +112,8 @@ IMITATION = Experiment(
     asks="whether a model can be trained that says the same and attends elsewhere", columns=COLUMNS, by="lambda",
     group_title=lambda value: f"λ = {value}",
     measures=(
-        Measure("imitation", "JSD of imitators' attention, all λ together", "JSD of imitators", "jsd", "overall.jsd"),
+        Measure("imitation", "JSD of imitators' attention, all λ together", "JSD of imitators", "jsd", "overall.jsd",
+                rising=False),
     ),
     statistics=(
         Statistic(

@@ -33,6 +33,7 @@ from heedful.explainers.relevance_mixture import mixture
 from heedful.explainers.relevance_orthogonal import orthogonal
 from heedful.explainers.relevance_rules import Layer, Rule
 from heedful.models import AttentiveClassifier
+from heedful.models.concatenated import Concatenated
 from heedful.models.encoders import (
     CNN,
     LSTM,
@@ -50,6 +51,16 @@ from heedful.models.network import Differentiable
 from heedful.models.orthogonal import OrthogonalLSTM
 from heedful.records import Batch, Tokens
 
+
+def concatenated(rule: Rule, name: str, encoder: Concatenated, x: Tensor, present: Tensor) -> Layer:
+    """[state; embedding]: what falls to the embedding is at its word already."""
+    h, back = _layer(rule, name, encoder.states, x, present)
+    words = x * present.unsqueeze(-1)
+    return torch.cat(
+        [h, words], -1
+    ), lambda R: back(R[..., : encoder.units]) + R[..., encoder.units :].sum(-1)
+
+
 LAYERS: dict[type[Encoder], Callable[[Rule, str, Any, Tensor, Tensor], Layer]] = {
     BiLSTM: lstm,
     CNN: cnn,
@@ -57,6 +68,7 @@ LAYERS: dict[type[Encoder], Callable[[Rule, str, Any, Tensor, Tensor], Layer]] =
     Transformer: transformer,
     BiGRU: bigru,
     NoEncoder: no_encoder,
+    Concatenated: concatenated,
     LSTM: lstm,
     OrthogonalLSTM: orthogonal,
 }
@@ -141,10 +153,10 @@ def _propagate(
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """f_c (batch,), and the relevance of the words of the passage and of the query."""
     x, x_query = _embeddings(model, batch)
-    h, back_passage = _encoder(rule, "passage encoder", model.encoder, x, batch.passage)
+    h, back_passage = _layer(rule, "passage encoder", model.encoder, x, batch.passage.present)
     query = R_query = None
     if model.query_encoder is not None and batch.query is not None and x_query is not None:
-        h_query, back_query = _encoder(rule, "query encoder", model.query_encoder, x_query, batch.query)
+        h_query, back_query = _layer(rule, "query encoder", model.query_encoder, x_query, batch.query.present)
         query = model.query_encoder.summary(h_query, batch.query.present)  # (batch, hidden)
     alpha = model.attend(h, batch.passage.mask, query)  # (batch, length)
     if isinstance(model, LatentClassifier):
@@ -164,11 +176,11 @@ def _propagate(
     return f, _words(rule, batch.passage, R_passage), _words(rule, batch.query, R_words)
 
 
-def _encoder(rule: Rule, name: str, encoder: Encoder, x: Tensor, tokens: Tokens) -> Layer:
+def _layer(rule: Rule, name: str, encoder: Encoder, x: Tensor, present: Tensor) -> Layer:
     if type(encoder) not in LAYERS:
         known = ", ".join(kind.__name__ for kind in LAYERS)
         raise Mistake(f"lrp has no rules for the encoder {type(encoder).__name__}, only for {known}.")
-    return LAYERS[type(encoder)](rule, name, encoder, x, tokens.present)
+    return LAYERS[type(encoder)](rule, name, encoder, x, present)
 
 
 def _decoder(
@@ -203,6 +215,10 @@ def _summary(
     rule: Rule, encoder: Encoder | None, h: Tensor, query: Tensor, present: Tensor, R: Tensor
 ) -> Tensor:
     """From the query vector to the states it was made of: (batch, hidden) -> (batch, length, hidden)."""
+    if isinstance(encoder, Concatenated):  # the summary of the states, and the mean of the embeddings
+        n = encoder.units
+        of_states = _summary(rule, encoder.states, h[..., :n], query[:, :n], present, R[:, :n])
+        return torch.cat([of_states, _summary(rule, None, h[..., n:], query[:, n:], present, R[:, n:])], -1)
     if isinstance(encoder, Bidirectional):  # the last forward state and the first backward state, unchanged
         R_h = torch.zeros_like(h)
         half = h.shape[-1] // 2
