@@ -9,16 +9,17 @@ from typing import Annotated
 import typer
 
 from heedful.cli import options
+from heedful.registry import ATTENTIONS, ENCODERS
 
 
 def train(
     dataset: Annotated[str, typer.Argument(help="A corpus by name, one's own file, or hf:ID.")],
     encoder: Annotated[
         str | None,
-        typer.Option(help="bilstm, bigru, cnn, average, transformer or none. Otherwise bilstm."),
+        typer.Option(help=f"One of {', '.join(ENCODERS.places)}. Otherwise bilstm."),
     ] = None,
     attention: Annotated[
-        str | None, typer.Option(help="additive, dot, general or uniform. Otherwise additive.")
+        str | None, typer.Option(help=f"One of {', '.join(ATTENTIONS.places)}. Otherwise additive.")
     ] = None,
     start: Annotated[
         str | None,
