@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
+import pyarrow as pa
 
 from heedful.errors import one_of
 from heedful.experiments import EXPERIMENTS
@@ -23,7 +24,7 @@ from heedful.measure.discovery import Statement, discoveries
 from heedful.measure.levels import OverRuns, crossed_mean, over_runs
 from heedful.measure.statistics import SIGNIFICANT, Floats
 from heedful.store.run import Run
-from heedful.store.texts import read_texts
+from heedful.store.texts import read_labels
 
 ACCURACY = "accuracy"
 Change = Literal["better", "worse", "undecided"]
@@ -66,12 +67,17 @@ class VariantRun:
         """One number of each text; empty where it was not asked."""
         return self._correct if asked.experiment is None else self._measured(asked)
 
+    @cached_property
+    def _tables(self) -> Mapping[str, pa.Table]:
+        """The rows of every experiment that was asked."""
+        asked = (name for name in EXPERIMENTS if self.run.results.summary(name) is not None)
+        return {name: self.run.results.rows(name) for name in asked}
+
     def _measured(self, asked: Asked) -> Values:
-        experiment, measure = asked.experiment, asked.measure
-        assert experiment is not None
-        if self.run.results.summary(experiment) is None:
+        measure, table = asked.measure, self._tables.get(asked.experiment or "")
+        if table is None:
             return {}
-        rows = frame(self.run.results.rows(experiment), measure.column, asked.by, measure.group)
+        rows = frame(table, measure.column, asked.by, measure.group)
         values = rows.value if measure.undefined is None else np.nan_to_num(rows.value, nan=measure.undefined)
         places, at = np.unique(rows.example, return_inverse=True)
         means = np.bincount(at, values) / np.bincount(at)  # of several rows of a text
@@ -79,18 +85,13 @@ class VariantRun:
 
     @cached_property
     def _correct(self) -> Values:
-        """1 where the label is predicted, of the experiment that was asked about most texts."""
-        asked = [name for name in EXPERIMENTS if self.run.results.summary(name) is not None]
-        tables = [self.run.results.rows(name) for name in asked]
-        most = max(tables, key=lambda table: len(table["example"].unique()), default=None)
-        if most is None:
-            return {}
-        places = most["example"].to_pylist()
-        texts = read_texts(self.run.path, "test", places)
-        if texts is None:  # of a corpus whose texts may not be kept
-            return {}
-        said = zip(places, column(most, "predicted").tolist(), strict=True)
-        return {place: float(texts[place].label == label) for place, label in said if place in texts}
+        """1 where the label is predicted, of all texts that were asked about; none where the corpus forbids to keep
+        texts."""
+        labels = read_labels(self.run.path, "test")
+        said: dict[int, float] = {}
+        for table in self._tables.values():
+            said |= zip(table["example"].to_pylist(), column(table, "predicted").tolist(), strict=True)
+        return {place: float(labels[place] == label) for place, label in said.items() if place in labels}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ def effects(runs: Sequence[VariantRun], variants: Sequence[str], measures: Seque
     """Of every dataset, variant and measure that runs with the same seed of it and of the first variant have."""
     asked = [find_measure(key) for key in dict.fromkeys(measures)]
     first, *others = variants
-    made = []
+    made: list[Effect] = []
     for dataset in dict.fromkeys(run.dataset for run in runs):
         here = {(run.variant, run.seed): run for run in runs if run.dataset == dataset}
         for one in asked:
