@@ -143,11 +143,13 @@ def _effect(
     """Of pairs of runs, (variant, reference), over the texts that all of them have."""
     pairs = [pair for pair in both if all(pair)]
     texts = sorted(set.intersection(*(set(values) for pair in pairs for values in pair))) if pairs else []
-    if len(texts) < 2:
-        return
     own, reference = (
         np.array([[pair[i][text] for text in texts] for pair in pairs]) for i in (0, 1)
     )  # (runs, texts)
     difference: Floats = own - reference
+    if (
+        not pairs or (~np.isnan(difference).any(0)).sum() < 2
+    ):  # nothing to compare, or hardly a text that defines it
+        return
     p = crossed_mean(difference).p if len(pairs) > 1 else float("nan")  # one seed tells nothing of seeds
     yield Effect(dataset, variant, asked, over_runs(reference), over_runs(difference), p)
