@@ -20,6 +20,7 @@ from heedful.experiments.description import setting_of
 from heedful.measure.equivalence import below
 from heedful.measure.levels import CrossedMean, crossed_mean, over_runs
 from heedful.report.comparison import finished_runs
+from heedful.report.findings import read
 from heedful.report.variant_answers import answers, published_table, variant_tables, verdict_table
 from heedful.report.variants import Effect, VariantRun, effects, find_measure
 
@@ -264,6 +265,11 @@ def test_a_study_of_variants_from_plan_to_page(file: Path, tmp_path: Path) -> No
     assert sorted((run.setting[2], run.seed) for run in found) == [
         (f"additive, {name}", seed) for name in ("diverse", "plain") for seed in range(2)
     ]
+    kinds = {run.setting[2]: read(run.variant.run).setting[2] for run in found if run.variant is not None}
+    assert kinds == {
+        "additive, plain": "additive",
+        "additive, diverse": "additive, diversity",
+    }  # a page can tell them
     first = found[0].variant
     assert first is not None
     accuracy = found[0].summaries["performance"]["accuracy"]

@@ -19,7 +19,8 @@ NOTE = (
     "The first row has the means of `{first}`, the others their paired differences from it: the same texts, in runs "
     "with the same seeds, with 95% intervals over texts and seeds ({runs}). ✓ better and ✗ worse are findings (0 is "
     "outside the interval, and q ≤ .05 among all {tests} differences of this page); the rest is undecided, which is "
-    "not the same as no difference. Less is better for: {falling}."
+    "not the same as no difference. Texts in which a measure is undefined in one of the runs are "
+    "left out. Less is better for: {falling}."
 )
 VERDICTS = (
     "What each experiment says of the attention over all seeds: ✓ for it, ~ mixed, ✗ against, ± undecided (the "
