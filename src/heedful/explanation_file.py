@@ -38,12 +38,19 @@ ROW_GROUP = 2**17  # rows written at once
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """A temporary path to write to; it becomes `path` when the block ends well, and vanishes otherwise."""
-    if not path.parent.is_dir() or path.is_dir():
-        raise Mistake(f"{path} cannot be written: give the name of a file in a folder that exists.")
+    wrong = Mistake(f"{str(path)[:200]} cannot be written: give the name of a file in a folder that exists.")
+    try:
+        writable = path.parent.is_dir() and not path.is_dir() and "\x00" not in path.name
+    except OSError:  # a name of 300 characters
+        writable = False
+    if not writable:
+        raise wrong
     partial = path.with_name(f".{uuid4().hex}.partial")
     try:
         yield partial
         os.replace(partial, path)  # noqa: PTH105
+    except OSError as error:
+        raise Mistake(f"{path} cannot be written: {error.strerror or error}.") from None
     finally:
         partial.unlink(missing_ok=True)
 
@@ -163,7 +170,7 @@ def read_json(text: str) -> tuple[Columns, str]:
         record = json.loads(text)
         if record["format"] in FORMATS:
             return columns_of([explained_of(each) for each in record["examples"]]), record["run"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         pass
     raise Mistake(f"this is not the JSON of an explanation ({FORMAT}).")
 

@@ -65,7 +65,7 @@ CLAIM = Claim(
 class PointingConfig(EvidenceConfig):
     absolute: bool = False  # a word that speaks against the label is no reason for it
     sentences: int = Field(
-        default=10, ge=2
+        default=10, ge=2, le=10_000
     )  # of a document, each of another text; fewer where there are fewer texts
 
 

@@ -31,6 +31,7 @@ from heedful.columns import (
 from heedful.data.batching import TextEncoder
 from heedful.errors import Mistake
 from heedful.explainers.explainer import Axiom, Explainer, Scores
+from heedful.explainers.option_types import effective_options
 from heedful.heatmap import checked
 from heedful.records import AnswerKind, Batch, Example, Tokens, Words
 from heedful.views import PARTS, strings, text_columns
@@ -39,14 +40,14 @@ Answer = dict[str, NDArray[Any]]  # what one method says of some texts, by name
 
 
 class Call(NamedTuple):
-    """A method, and the options that it takes."""
+    """A method, and what was asked of it."""
 
     explainer: Explainer
     options: Mapping[str, Any]
 
     def method(self) -> Method:
         e = self.explainer
-        told = {name: value for name, value in self.options.items() if not isinstance(value, Tensor)}
+        told = effective_options(e.run, e.options, self.options)
         signed = e.signed and not self.options.get("absolute") and self.options.get("change") != "tvd"
         return Method(e.name, e.kind, signed, e.removal, as_json(told))
 

@@ -96,7 +96,7 @@ def in_memory(
 
 
 def options_of(explainer: Explainer, options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if name in explainer.options}
+    return explainer.parse({name: value for name, value in options.items() if name in explainer.options})
 
 
 def check_options(explainers: Sequence[Explainer], options: Mapping[str, Any]) -> None:

@@ -22,6 +22,7 @@ from heedful.explainers.controls import text_rng
 from heedful.explainers.edits import Edits
 from heedful.explainers.explainer import Axiom, Explainer, Scores
 from heedful.explainers.gradient import Parts, explained_parts
+from heedful.explainers.option_types import Samples
 from heedful.explainers.perturb import predict
 from heedful.models.link import Of
 from heedful.models.network import Network
@@ -38,7 +39,7 @@ KERNEL_WIDTH = 25.0  # LIME's own for text: distances are 100 times the cosine d
 
 def lime(
     model: Network, batch: Batch, target: Tensor, *, of: Of = "logit",
-    n_samples: int = 1000,
+    n_samples: Samples = 1000,
     operator: Missing = "delete", token: int | None = None, seed: int = 0,
     parts: Parts = "both", internal_batch_size: int | None = None,
 ) -> Scores:  # fmt: skip
