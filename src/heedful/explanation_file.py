@@ -194,6 +194,7 @@ def explained_of(record: dict[str, Any]) -> Explained:
         query=None if record["query"] is None else words(record["query"]),
         truth=record["truth"],
         word_index=record["word_index"],
+        unknown=record.get("unknown", {}),
         answers=record.get("answers", "one label"),
     )
 

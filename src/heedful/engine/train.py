@@ -237,7 +237,9 @@ def load_network(run: Run, device: torch.device = CPU) -> Model:
     network = build(sizes, text.n_ids, len(labels), info["task"] != "classification")
     network.load_state_dict({name: torch.from_numpy(array) for name, array in run.weights().items()})
     network.to(device).eval()
-    return Model(run.name, network, text, labels, info["task"], config.seed)
+    # Every word of the training texts is known where min_df is 1: then only hidden words make it learn the unknown one.
+    shown = (config.data.min_df or 1) > 1 or config.training.mask_words > 0
+    return Model(run.name, network, text, labels, info["task"], config.seed, shown)
 
 
 def load_fine_tuned(run: Run, device: torch.device) -> Model:

@@ -37,6 +37,9 @@ class Scores:
     forward_passes: int | Tensor = 0  # texts sent through the model for the batch, or (batch,) for each text
     backward_passes: int | Tensor = 0
     special: Tensor | None = None  # (batch,) sum of the scores of special tokens, which are no words
+    spread: Tensor | None = (
+        None  # (batch,) of what is sampled: the largest standard error, as a share of the largest score
+    )
     rest: Mapping[str, Tensor] = field(default_factory=dict)  # (batch,) by name: what fell to no token at all
 
 

@@ -28,6 +28,7 @@ class Model:
     labels: tuple[str, ...]
     task: TaskType = "classification"
     seed: int = 0  # of its training; experiments draw from it
+    unknown_trained: bool | None = None  # whether training has shown it the unknown word; None: nobody knows
 
     def __post_init__(self) -> None:
         if not isinstance(self.network, nn.Module):
