@@ -18,6 +18,7 @@ from heedful.colours import INK, LEGEND, LEVELS, Sign, colour, fragment, page
 from heedful.columns import Columns
 from heedful.errors import Mistake, one_of, short
 from heedful.explanation_file import (
+    LONGEST_NAME,
     json_of,
     read_json,
     read_parquet,
@@ -155,7 +156,7 @@ class Explanation:
         if not isinstance(path, str | Path):
             raise Mistake(f"save({short(path)}): give the name of a file.")
         path = Path(path)
-        if path.suffix not in ENDINGS:
+        if path.suffix not in ENDINGS and (path.suffix or len(path.name) > LONGEST_NAME or not path.is_dir()):
             raise Mistake(f"{path}: the ending must be {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}.")
         with whole_file(path) as partial:
             if path.suffix == ".parquet":

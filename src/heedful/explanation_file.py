@@ -32,6 +32,7 @@ from heedful.views import columns_of
 
 FORMAT = "heedful explanation 2"
 FORMATS = ("heedful explanation 1", FORMAT)  # that can be read
+LONGEST_NAME = 255  # bytes of a file's name, everywhere
 ROW_GROUP = 2**17  # rows written at once
 
 
@@ -43,14 +44,12 @@ def whole_file(path: Path) -> Iterator[Path]:
         writable = path.parent.is_dir() and not path.is_dir() and "\x00" not in path.name
     except OSError:  # a name of 300 characters
         writable = False
-    if not writable:
+    if not writable or len(path.name.encode(errors="replace")) > LONGEST_NAME:
         raise wrong
     partial = path.with_name(f".{uuid4().hex}.partial")
     try:
         yield partial
         os.replace(partial, path)  # noqa: PTH105
-    except OSError as error:
-        raise Mistake(f"{path} cannot be written: {error.strerror or error}.") from None
     finally:
         partial.unlink(missing_ok=True)
 
