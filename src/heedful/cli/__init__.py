@@ -65,8 +65,13 @@ def main() -> None:
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     try:
         app(arguments)
-    except Mistake as mistake:
+    except (Mistake, MemoryError) as mistake:
         if debug:
             raise
-        typer.echo(f"heedful: {mistake}", err=True)
+        said = (
+            str(mistake)
+            if isinstance(mistake, Mistake)
+            else f"memory ran out ({mistake}): ask for less at once."
+        )
+        typer.echo(f"heedful: {said}".encode(errors="backslashreplace").decode(), err=True)
         raise SystemExit(2) from None

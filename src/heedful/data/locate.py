@@ -65,6 +65,10 @@ def is_file(path: Path) -> bool:
         return False
 
 
+def exists(path: Path) -> bool:
+    return is_file(path) or is_dir(path)
+
+
 def find(name: str, folders: Sequence[Path]) -> Location | None:
     """The first place that has the corpus, the simple form before the original in each folder."""
     original = ORIGINALS.get(name)

@@ -274,4 +274,8 @@ def _read(file: Traversable) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except OSError as error:
-        raise Mistake(f"{file} cannot be read: {error.strerror}.") from None
+        raise Mistake(f"{str(file)[:200]} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError as error:
+        raise Mistake(f"{file} is not UTF-8 (byte {error.start}).") from None
+    except ValueError:  # a NUL in its name
+        raise Mistake(f"{str(file)!r} is no name of a file.") from None

@@ -21,6 +21,7 @@ from heedful.data.batching import CPU, Encoded, TextEncoder, encode
 from heedful.data.describe import describe_reading
 from heedful.data.vocabulary import Vocabulary
 from heedful.data.word_encoder import WordEncoder
+from heedful.engine.baseline import bag_of_words
 from heedful.engine.begin import Beginning, begin
 from heedful.engine.kinds import run_config
 from heedful.engine.model_sources import ModelSource, source_of
@@ -211,7 +212,10 @@ def test_scores(network: Network, corpus: Corpus, text: TextEncoder) -> dict[str
         raise Mistake(f"{corpus.name}: the {split} split has texts without a label.")
     scores = performance(encoded.labels, predict(network, encoded))
     defined = {name: None if math.isnan(score) else score for name, score in scores.items()}
-    return {"split": split, "examples": len(encoded), **defined}
+    beside = bag_of_words(corpus, split)
+    return {"split": split, "examples": len(encoded), **defined} | (
+        {} if beside is None else {"baseline": beside}
+    )
 
 
 def describe(epoch: Epoch, config: TrainingConfig) -> str:
@@ -237,7 +241,9 @@ def load_network(run: Run, device: torch.device = CPU) -> Model:
     network = build(sizes, text.n_ids, len(labels), info["task"] != "classification")
     network.load_state_dict({name: torch.from_numpy(array) for name, array in run.weights().items()})
     network.to(device).eval()
-    return Model(run.name, network, text, labels, info["task"], config.seed)
+    # Every word of the training texts is known where min_df is 1: then only hidden words make it learn the unknown one.
+    shown = (config.data.min_df or 1) > 1 or config.training.mask_words > 0
+    return Model(run.name, network, text, labels, info["task"], config.seed, shown)
 
 
 def load_fine_tuned(run: Run, device: torch.device) -> Model:

@@ -42,13 +42,13 @@ class AdversarialConfig(AttentionChoice):
     method: Literal["exact", "adam"] = "exact"
     epsilon: float | None = Field(default=None, gt=0, lt=1)
     compare: bool = False  # exact and adam on the same texts
-    k: int = Field(default=5, ge=1)  # distributions that Adam looks for at once
-    steps: int = Field(default=500, ge=1)
+    k: int = Field(default=5, ge=1, le=1000)  # distributions that Adam looks for at once
+    steps: int = Field(default=500, ge=1, le=1_000_000)
     learning_rate: float = Field(default=0.01, gt=0)
     penalty: float = Field(default=500.0, ge=0)  # lambda; the authors' code has no 1/k before it: 2500
     refine: bool = False  # several labels, method exact: start from the published search's answers, too
     # Several labels: linear programs that the bound of one text may take, 0 for none. Came later: see ModelConfig.
-    programs: int = Field(default=20, ge=0, exclude_if=lambda value: value == 20)
+    programs: int = Field(default=20, ge=0, le=1_000_000, exclude_if=lambda value: value == 20)
 
 
 def run(

@@ -59,12 +59,16 @@ class FaithfulnessConfig(Config):
     operators: tuple[str, ...] = Field(default=OPERATORS, min_length=1)
     options: dict[str, dict[str, Any]] = Field(default_factory=dict)
     bins: tuple[float, ...] = Field(default=BINS, min_length=1)
-    target: int | None = Field(default=None, ge=0)  # a label by number; None: the predicted one of each text
+    target: int | None = Field(
+        default=None, ge=0, lt=2**63
+    )  # a label by number; None: the predicted one of each text
     exact: int = Field(default=8, ge=0, le=12)  # words up to which all sets are asked
-    beam: int = Field(default=2, ge=0)  # sets kept at each size by the search in longer texts; 0: no search
-    draws: int = Field(default=10, ge=1)  # random orders of longer texts
-    soft_draws: int = Field(default=5, ge=1)
-    points: int = Field(default=20, ge=2)  # of the curves of texts with more words than this
+    beam: int = Field(
+        default=2, ge=0, le=1000
+    )  # sets kept at each size by the search in longer texts; 0: no search
+    draws: int = Field(default=10, ge=1, le=10_000)  # random orders of longer texts
+    soft_draws: int = Field(default=5, ge=1, le=10_000)
+    points: int = Field(default=20, ge=2, le=10_000)  # of the curves of texts with more words than this
 
     @field_validator("methods", "operators")
     @classmethod

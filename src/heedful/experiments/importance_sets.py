@@ -50,7 +50,7 @@ class ImportanceSetsConfig(AttentionChoice):
     """Defaults of the paper. A ranking is one of its four, or an explainer by name."""
 
     rankings: tuple[str, ...] = Field(default=RANKINGS, min_length=1)
-    draws: int = Field(default=5, ge=1)  # of the random ranking
+    draws: int = Field(default=5, ge=1, le=10_000)  # of the random ranking
 
     @field_validator("rankings")
     @classmethod

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from heedful.config import Config, RunConfig, TrialConfig
+from heedful.config import Config, RunConfig, Seed, TrialConfig
 from heedful.errors import Mistake
 from heedful.experiments.beside import crossed, seeds_beside, trained_here
 from heedful.experiments.description import Measure, Statistic
@@ -41,7 +41,7 @@ PAPERS = (
 
 
 class SeedsConfig(Config):
-    seeds: tuple[int, ...] = Field(default=PAPERS, min_length=1)  # of the other models
+    seeds: tuple[Seed, ...] = Field(default=PAPERS, min_length=1)  # of the other models
 
 
 def runs(config: SeedsConfig, about: RunConfig | TrialConfig) -> Mapping[str, RunConfig]:
