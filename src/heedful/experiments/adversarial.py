@@ -1,4 +1,4 @@
-"""Could quite another attention have given the same prediction? How different can it be?
+"""Could a very different attention have given the same prediction? How different can it be?
 
 Jain & Wallace 2019, section 4.2.2, Algorithm 3, figures 4 and 5: for each text the epsilon-max JSD, the
 greatest JSD(alpha, alpha^) of a distribution with TVD[y(alpha), y^] <= epsilon, and that distribution.
@@ -207,7 +207,8 @@ ADVERSARIAL = Experiment(
     name="adversarial", question=QUESTION, paper="Jain & Wallace 2019, section 4.2.2",
     config=AdversarialConfig, needs=frozenset({"attends", "edits_attention"}), version="2", run=run,
     fast_with=frozenset({"pools_by_attention"}),
-    summarise=summarise, asks="whether quite another attention gives the same prediction", columns=COLUMNS,
+    summarise=summarise, asks="whether a very different attention gives the same prediction", columns=COLUMNS,
+    scale="how far attention can be moved while the prediction stays, 1 being as far as possible",
     measures=(
         Measure("adversarial", "ε-max JSD of adversarial attention", "ε-max JSD", "jsd", "overall", rising=False),
     ),

@@ -110,6 +110,7 @@ IMITATION = Experiment(
     name="imitation", question=QUESTION, paper="Wiegreffe & Pinter 2019, section 4", config=ImitationConfig,
     needs=frozenset({"attends", "edits_attention"}), version="1", run=run, summarise=summarise,
     asks="whether a model can be trained that says the same and attends elsewhere", columns=COLUMNS, by="lambda",
+    scale="change of the predictions that another attention costs",
     group_title=lambda value: f"λ = {value}",
     measures=(
         Measure("imitation", "JSD of imitators' attention, all λ together", "JSD of imitators", "jsd", "overall.jsd",

@@ -209,6 +209,7 @@ IMPORTANCE_SETS = Experiment(
     name="importance_sets", question=QUESTION, paper="Serrano & Smith 2019, section 5",
     config=ImportanceSetsConfig, needs=frozenset({"attends", "edits_attention"}), version="2", run=run,
     summarise=summarise, asks="whether its attention finds the items that the decision rests on",
+    scale="how soon the decision changes: 0 as in a random order, 1 as in the best",
     columns=COLUMNS, by="ranking", group_title=ranking_name,
     measures=tuple(
         Measure(

@@ -161,6 +161,7 @@ POINTING = Experiment(
     name="pointing", question=CLAIM.question, paper="Poerner et al. 2018, section 4", config=PointingConfig,
     needs=frozenset({"predicts"}), version="1", run=run, summarise=summarise_evidence,
     asks="whether its explanations point at the sentences that speak for the predicted label", columns=COLUMNS,
+    scale="how often attention points there: 0 as a random word, 1 always",
     by="method", group_title=method_title,
     measures=(
         Measure(

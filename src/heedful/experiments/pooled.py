@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -59,6 +59,27 @@ class PooledStates(Observed):
             self, projected=self.projected[:, :width], alpha=self.alpha[:, :width], real=self.real[:, :width]
         )
 
+    def arithmetic(self, row: int = 0) -> dict[str, Any]:
+        """What it takes to ask about another attention to one text where there is no torch (report/attention.js):
+
+            logits = W2 tanh(z) + b2, or z where the readout is linear;   z = bias + sum_t alpha_t projected_t
+
+        As JSON values, rounded to seven digits: `link` by name, `projected` (words, features), `bias` (features,), and
+        of a readout with a query `W2`, `b2` and the `candidates` (labels,).
+        """
+        real, decoder = self.real[row], self.decoder
+        bias = decoder.first.bias
+        if decoder.W2 is not None and decoder.Wq is not None:
+            assert self.query is not None
+            bias = bias + decoder.Wq(self.query[row])
+        last = {} if decoder.W2 is None else {"W2": decoder.W2.weight, "b2": decoder.W2.bias}
+        numbers = {"projected": self.projected[row][real], "bias": bias, **last}
+        return {
+            "link": self.link.name,
+            **{name: round_to_digits(value) for name, value in numbers.items()},
+            "candidates": None if self.candidates is None else self.candidates[row].tolist(),
+        }
+
     @classmethod
     def observer(cls, network: Network, level: Level = "word") -> Observer:
         """Of the states of words, or of sentences. The decoder is copied to float64 once."""
@@ -85,6 +106,13 @@ class PooledStates(Observed):
             )
 
         return observe
+
+
+def round_to_digits(values: Tensor, digits: int = 7) -> Any:
+    """As nested lists: seven digits are what float32 has, and half of what JSON would take for float64."""
+    if values.dim() == 0:
+        return float(f"{float(values):.{digits}g}")
+    return [round_to_digits(one, digits) for one in values]
 
 
 def after(values: Tensor) -> Tensor:
