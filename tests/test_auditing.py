@@ -27,6 +27,7 @@ from heedful.auditing.record import Audit, Question, Subject, plain
 from heedful.auditing.series import series_of
 from heedful.auditing.standings import Check, Cost, Explained, Standings, rank
 from heedful.errors import Mistake
+from heedful.experiments import EXPERIMENTS
 from heedful.experiments.description import MethodMeasure
 from heedful.explanation import Explanation
 from heedful.measure.statistics import Interval
@@ -106,6 +107,32 @@ def test_without_a_column_chance_is_the_random_rows_and_falling_is_turned_around
     np.testing.assert_allclose(lrp.gain, [0.3, 0.4])
     assert lrp.room == pytest.approx(0.65)  # from what random keeps in the mean to nothing
     assert series_of("made_up", (DROP,), table) == []  # a table without the column says nothing
+
+
+def test_draws_are_one_method_and_what_never_happens_counts() -> None:
+    removed = MethodMeasure("gone", "gone", "Less.", "gone", method="ranking", missing=1.0, rising=False)
+    rows = {"attention": 0.25, "random 1": 0.5, "random 2": None}
+    table = pa.Table.from_pylist([{"example": 3, "ranking": name, "gone": at} for name, at in rows.items()])
+    attention, random = series_of("made_up", (removed,), table)
+    assert (attention.method, attention.gain[0]) == ("attention", 0.5)
+    assert (random.method, random.value[0]) == ("random", 0.75)
+
+
+def test_experiments_that_compare_methods_tell_the_audit_of_them() -> None:
+    for name in (
+        "faithfulness",
+        "planted",
+        "pointing",
+        "rationales",
+        "retrain",
+        "masked_twin",
+        "importance_sets",
+    ):
+        experiment = EXPERIMENTS.find(name)
+        assert experiment.method_measures
+        for measure in experiment.method_measures:
+            assert measure.column in (*experiment.columns, "correct")
+            assert parse_bar(f"{name}(attention).{measure.name} >= 0.2").statistic == measure.name
 
 
 # ---- findings and standings ---------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from heedful.config import AttentionName, EncoderName
 from heedful.explainers import EXPLAINERS, Explainer, Scores
 from heedful.models.classifier import AttentiveClassifier
 from heedful.records import Batch
-from zoo import ENCODER_NAMES, KINDS, N_LABELS, TaskName, batch, network, row, rows
+from zoo import ATTENTION_NAMES, ENCODER_NAMES, KINDS, N_LABELS, TaskName, batch, network, row, rows
 
 SURROGATES = ("lime", "shap")
 FAST = {"lime": {"n_samples": 30}, "shap": {"n_permutations": 1}, "integrated_gradients": {"n_steps": 8}}
@@ -20,7 +20,7 @@ METHODS = [name for name, explainer in EXPLAINERS.items() if explainer.needs <= 
 # One axis at a time, then some of all: a method that holds on these has met every layer with every other.
 SOME = [
     *((e, "additive", "binary") for e in ENCODER_NAMES),
-    *(("bilstm", a, "several") for a in ("dot", "general", "uniform")),
+    *(("bilstm", a, "several") for a in ATTENTION_NAMES if a != "additive"),
     *((e, "additive", t) for e in ("bilstm", "cnn", "average") for t in ("qa", "nli")),
     ("transformer", "dot", "nli"),
 ]

@@ -104,6 +104,17 @@ class Attribution:
         scores = {part: s / peak / total for part, s in self.scores.items()}
         return replace(self, scores=scores, special=special, rest=rest)
 
+    def about_support(self) -> str:
+        """How many words have weight at all, of attention that leaves some out; empty where none is left out."""
+        weights = self.flat()
+        support = int(np.count_nonzero(weights))
+        sparse = self.kind == "attention" and 0 < support < len(weights)
+        return f"weight on {support} of {len(weights)} words" if sparse else ""
+
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said beside its scores."""
+        return tuple(filter(None, (self.about_support(), self.about_special())))
+
     def about_special(self) -> str:
         """What special tokens, and what no token got, as numbers and as shares of everything; empty where nothing."""
         others = {"special tokens": self.special, "positions and biases": self.rest}
@@ -267,7 +278,7 @@ class Explained:
                     rows.append(f'<div class="hf-quiet">{part}</div>')
                 label = visible(f"{a.method}, {a.kind} of the {part} for {a.target}")
                 rows.append(html(self.parts[part], scores, a.signed, label=label, peak=a.peak))
-            for line in filter(None, (a.about_special(), str(a.check) if a.check else "")):
+            for line in filter(None, (*a.notes(), str(a.check) if a.check else "")):
                 rows.append(f'<div class="hf-quiet">{escape(visible(line, 2000))}</div>')
         return f'<div class="hf-example">{"".join(rows)}</div>'
 
@@ -290,8 +301,8 @@ class Explained:
                 cell += rich_text(self.parts[part], scores, a.signed, peak=a.peak)
                 named = f"{part}: " if self.query else ""
                 cell.append(f"\n{named}{top_words(self.parts[part], scores, a.signed)}\n", "dim")
-            if special := a.about_special():
-                cell.append(special + "\n", "dim")
+            for note in a.notes():
+                cell.append(note + "\n", "dim")
             if a.check:
                 cell.append(visible(str(a.check), 2000) + "\n", "dim" if a.check.ok else "bold")
             target = None if a.target == self.predicted else f"for {a.target}"

@@ -116,14 +116,20 @@ class ModelConfig(Config):
     # code of Jain & Wallace the largest of each feature, and yes.
     query_pooling: Literal["mean", "max"] = Field(default="mean", exclude_if=lambda value: value == "mean")
     separate_embeddings: bool = Field(default=False, exclude_if=lambda value: not value)
+    # Each state is joined by the embedding of its word (Tutek & Snajder 2020): embedding_dim numbers more.
+    concatenate: bool = Field(default=False, exclude_if=lambda value: not value)
     # The model whose attention this one has, in place of its own (models/imposed.py). Its `attention` is then uniform.
     imposed: ModelConfig | None = Field(default=None, exclude_if=lambda value: value is None)
 
     @model_validator(mode="after")
-    def _one_attention(self) -> Self:
+    def _fit_together(self) -> Self:
         if self.imposed is not None and (self.attention != "uniform" or self.hierarchical):
             raise ValueError(
                 "a model with imposed attention has none of its own: attention must be 'uniform'"
+            )
+        if self.concatenate and self.hierarchical:
+            raise ValueError(
+                "concatenate joins states with the embeddings of words: a hierarchical model pools sentences"
             )
         return self
 

@@ -136,10 +136,11 @@ def carry_out(prepared: Prepared, command: str) -> Audit:
         one
         for name, answer in answers.items()
         for one in series_of(name, find(name).method_measures, answer.table)
+        if one.method in EXPLAINERS
     ]
     from heedful.api.audit_sample import explain_sample
 
-    asked = [name for name in dict.fromkeys(one.method for one in series) if name in EXPLAINERS]
+    asked = list(dict.fromkeys(one.method for one in series))
     known, sample = explain_sample(
         subject.model, [*subject.looked.values()], asked, SAMPLE * seconds, progress
     )

@@ -75,7 +75,7 @@ class PlannedStudy:
         from heedful.report.comparison import finished_runs, page
 
         study = read_study(self.name)
-        found = finished_runs(self.workspace.runs, lambda config: study.has(config, self.vectors))
+        found = finished_runs(self.workspace.runs, lambda config: study.variant_of(config, self.vectors))
         return page(self.name, found, study, notes_of(self.name))
 
 

@@ -34,6 +34,9 @@ def study(
     dataset: Annotated[list[str] | None, typer.Option(help="Only this dataset; repeat for more.")] = None,
     encoder: Annotated[list[str] | None, typer.Option(help="Only this encoder; repeat for more.")] = None,
     attention: Annotated[list[str] | None, typer.Option(help="Only this attention; repeat for more.")] = None,
+    variant: Annotated[
+        list[str] | None, typer.Option(help="Only this variant of the configuration; repeat for more.")
+    ] = None,
     seeds: Annotated[int | None, typer.Option(help="So many seeds, from 0.")] = None,
     experiment: Annotated[
         list[str] | None, typer.Option(help="Only this experiment; repeat for more.")
@@ -90,6 +93,7 @@ def study(
         datasets=dataset or (),
         encoders=encoder or (),
         attentions=attention or (),
+        variants=variant or (),
         seeds=seeds,
         experiments=experiment or (),
         split=split,

@@ -117,6 +117,8 @@ def describe_model(config: ModelConfig) -> str:
     if config.imposed is not None:
         return f"{encoder} on which the attention of {describe_model(config.imposed)} is imposed"
     levels = " over words and sentences" if config.hierarchical else ""
+    if config.concatenate:
+        encoder = f"{encoder}, its states joined by embeddings,"
     return f"{encoder} with {config.attention} attention{levels}"
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,25 @@ class OnDataset(Config):
     model: dict[str, Any] = Field(default_factory=dict)
     training: dict[str, Any] = Field(default_factory=dict)
     options: dict[str, dict[str, Any]] = Field(default_factory=dict)  # of an experiment
+    experiments: tuple[str, ...] | None = None  # in place of the study's
+
+
+class Variant(Config):
+    """What one of several compared variants has of its own, over all that the study and the dataset say."""
+
+    data: dict[str, Any] = Field(default_factory=dict)
+    model: dict[str, Any] = Field(default_factory=dict)
+    training: dict[str, Any] = Field(default_factory=dict)
+    datasets: tuple[str, ...] | None = None  # that it can be trained on; None: all
+    judged_by: tuple[str, ...] = ()  # the measures that it was proposed by
+
+
+class Question(Config):
+    """What is asked of the variants, and the measures (`Measure.key`, or `accuracy`) that answer it."""
+
+    title: str
+    measures: tuple[str, ...]
+    cost: bool = False  # not a merit that a variant could have beside the measure that it was judged by
 
 
 class Study(Config):
@@ -57,36 +77,63 @@ class Study(Config):
     options: dict[str, dict[str, Any]] = Field(
         default_factory=dict
     )  # of an experiment, where not its defaults
+    limits: dict[str, int] = Field(default_factory=dict)  # experiment -> so many texts; others: all
     vectors: str | None = None
     data: dict[str, Any] = Field(default_factory=dict)  # how files of one's own are to be read (DataOptions)
     model: dict[str, Any] = Field(default_factory=dict)  # settings that differ from those of the corpus
     by_encoder: dict[EncoderName, dict[str, Any]] = Field(default_factory=dict)  # and those of one encoder
     training: dict[str, Any] = Field(default_factory=dict)
     on: dict[str, OnDataset] = Field(default_factory=dict)  # and those that differ on one dataset
+    variants: dict[str, Variant] = Field(
+        default_factory=dict
+    )  # the first is what the others are compared with
+    questions: tuple[Question, ...] = ()  # asked of the variants
     published: str | None = None  # the study whose published numbers are also this one's
     numbers: tuple[Published, ...] = ()  # in the file: rows, or the name of a CSV file beside it
     sources: tuple[PublishedBy, ...] = ()  # of the numbers, the most trusted first
 
     def config(
-        self, dataset: str, encoder: str, attention: str, seed: int, vectors: str | None = None
+        self,
+        dataset: str,
+        encoder: str,
+        attention: str,
+        seed: int,
+        vectors: str | None = None,
+        variant: str = "",
     ) -> RunConfig:
-        """One run of the study; `vectors` in place of the study's own."""
-        here = self.on.get(dataset, OnDataset())
+        """One run of the study; `vectors` in place of the study's own. A variant may have an encoder or an attention of
+        its own."""
+        here, own = self.on.get(dataset, OnDataset()), self.variants.get(variant, Variant())
         by_encoder = {str(name): settings for name, settings in self.by_encoder.items()}
-        chosen = {"encoder": encoder, "attention": attention}
+        chosen = {"encoder": encoder, "attention": attention, **own.model}
         return configure(
             dataset,
-            data={**self.data, **here.data},
-            model={**self.model, **by_encoder.get(encoder, {}), **here.model, **chosen},
-            training={**self.training, **here.training},
+            data={**self.data, **here.data, **own.data},
+            model={**self.model, **by_encoder.get(chosen["encoder"], {}), **here.model, **chosen},
+            training={**self.training, **here.training, **own.training},
             vectors=(vectors or self.vectors) if here.vectors else None,
             seed=seed,
         )
 
-    def has(self, config: RunConfig, vectors: str | None = None) -> bool:
-        """Whether this is a run of the study, be it on a dataset or with a seed beyond its grid."""
+    def variant_of(self, config: RunConfig, vectors: str | None = None) -> str | None:
+        """The variant that a run is of, "" in a study without variants; None: it is no run of the study.
+
+        A dataset or a seed beyond its grid is one of it; an encoder or attention is, too, where there are no variants,
+        which may differ in nothing else.
+        """
         model = config.model
-        return config == self.config(config.dataset, model.encoder, model.attention, config.seed, vectors)
+        for variant, own in (self.variants or {"": Variant()}).items():
+            same = self.config(config.dataset, model.encoder, model.attention, config.seed, vectors, variant)
+            inside = not self.variants or (
+                ("encoder" in own.model or model.encoder in self.encoders)
+                and ("attention" in own.model or model.attention in self.attentions)
+            )
+            if inside and config == same:
+                return variant
+        return None
+
+    def has(self, config: RunConfig, vectors: str | None = None) -> bool:
+        return self.variant_of(config, vectors) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +211,9 @@ def read_numbers(file: Traversable) -> list[dict[str, Any]]:
 
     Other columns are ends of the statistic: `mean` in the row of `overall.tau` is the statistic `overall.tau.mean`.
     """
-    known = [field for field in Published.model_fields if field != "value"]
     rows = csv.DictReader(_read(file).splitlines())
+    fields = {name: about for name, about in Published.model_fields.items() if name != "value"}
+    known = [name for name, about in fields.items() if about.is_required() or name in (rows.fieldnames or ())]
     missing = [field for field in known if field not in (rows.fieldnames or ())]
     if missing:
         raise Mistake(f"{file} has no column {missing[0]!r}: it needs {', '.join(known)}, and value.")
@@ -193,6 +241,7 @@ def select(
     datasets: Sequence[str] = (),
     encoders: Sequence[str] = (),
     attentions: Sequence[str] = (),
+    variants: Sequence[str] = (),
     seeds: int | None = None,
     experiments: Sequence[str] = (),
     vectors: str | None = None,
@@ -207,27 +256,40 @@ def select(
     """
     if seeds is not None and not 1 <= seeds <= MOST_SEEDS:
         raise Mistake(f"--seeds {seeds}: at least one seed is needed, and at most {MOST_SEEDS:,}.")
+    for variant in variants:
+        if variant not in study.variants:
+            raise one_of("variant", variant, list(study.variants))
     missing: dict[str, str] = {}
     configs = []
     for dataset in dict.fromkeys(datasets or study.datasets):
         if not also_missing and (how := not_here(dataset, data_dirs)) is not None:
             missing[dataset] = how
             continue
-        for encoder in dict.fromkeys(encoders or study.encoders):
-            for attention in dict.fromkeys(attentions or study.attentions):
-                configs += [
-                    study.config(dataset, encoder, attention, seed, vectors)
-                    for seed in range(seeds or study.seeds)
-                ]
-    names = dict.fromkeys(experiments or study.experiments)
+        grid = product(
+            dict.fromkeys(encoders or study.encoders),
+            dict.fromkeys(attentions or study.attentions),
+            range(seeds or study.seeds),
+            [name for name in variants or study.variants or ("",) if _fits(study, name, dataset)],
+        )  # the variants of one seed stand together: what is finished can be compared
+        configs += [
+            study.config(dataset, encoder, attention, seed, vectors, variant)
+            for encoder, attention, seed, variant in grid
+        ]
 
-    def asks(own: Mapping[str, Mapping[str, Any]]) -> tuple[Ask, ...]:
-        return tuple(
-            ask(name, {**study.options.get(name, {}), **own.get(name, {})}, split, limit) for name in names
-        )
+    def asks(here: OnDataset) -> tuple[Ask, ...]:
+        names = dict.fromkeys(experiments or here.experiments or study.experiments)
+        most = {name: study.limits.get(name) if limit is None else limit for name in names}
+        options = {name: {**study.options.get(name, {}), **here.options.get(name, {})} for name in names}
+        return tuple(ask(name, options[name], split, most[name]) for name in names)
 
-    others = {dataset: asks(here.options) for dataset, here in study.on.items() if here.options}
-    return Selection(tuple(configs), asks({}), missing, others)
+    others = {name: asks(here) for name, here in study.on.items() if here.options or here.experiments}
+    return Selection(tuple(configs), asks(OnDataset()), missing, others)
+
+
+def _fits(study: Study, variant: str, dataset: str) -> bool:
+    """Whether a variant can be trained on a dataset."""
+    datasets = study.variants.get(variant, Variant()).datasets
+    return datasets is None or dataset in datasets
 
 
 def not_here(dataset: str, data_dirs: Sequence[Path]) -> str | None:

@@ -162,7 +162,9 @@ def _attention_of_words(network: Any, batch: Batch, layers: Sequence[int] | None
 
 def _marked(batches: Sequence[Batch]) -> Bools:
     """The hidden words (batch, words), of the first batch that knows them; where none does, there are none."""
-    known = [batch for batch in batches if "evidence" in batch.targets]
+    from heedful.data.batching import EVIDENCE
+
+    known = [batch for batch in batches if EVIDENCE in batch.targets]
     return evidence_of(known[0], DECEPTION.name) if known else words_of(batches[0]) & False
 
 
@@ -188,6 +190,7 @@ DECEPTION = Experiment(
     name="deception", question=QUESTION, paper="Pruthi et al. 2020, section 3; Bastings & Filippova 2020, section 4",
     config=DeceptionConfig, needs=frozenset({"attends", "differentiable"}), version="1", run=run,
     summarise=summarise, asks="whether copies of it can be trained to hide the words that they use from attention",
+    scale="attention that a copy trained to hide its words leaves on them, 1 being what was there before",
     columns=COLUMNS, by="question",
     measures=(
         Measure("deception", "attention that the strongest penalty leaves on hidden words", "α hidden",

@@ -108,6 +108,7 @@ FROZEN = Experiment(
     name="frozen", question=QUESTION, paper="Wiegreffe & Pinter 2019, section 3.3", config=FrozenConfig,
     needs=frozenset({"attends", "edits_attention"}), version="1", run=run, summarise=summarise,
     asks="whether its attention carries over to a simpler model", columns=COLUMNS, by="guide",
+    scale="accuracy that its attention adds to a simpler model",
     group_title=lambda guide: GUIDES.get(guide, guide),
     measures=(
         Measure(

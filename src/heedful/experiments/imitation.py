@@ -100,23 +100,21 @@ def run(
 def optimum(seen: Observed, tvd: Floats) -> Floats:
     """The greatest JSD of another attention over the model's own states that changes each output by at most its `tvd`:
     (B,); nan where it is not known exactly (more than two labels, a query)."""
-    from heedful.experiments.adversary_exact import exact_adversary
-    from heedful.experiments.pooled import PooledStates
-    from heedful.models.link import LOG_ODDS
+    from heedful.experiments.mixed import two_label_adversary
 
-    if not isinstance(seen, PooledStates) or seen.link is not LOG_ODDS or seen.decoder.theta is None:
-        return np.full(len(tvd), np.nan)
-    s, bias = seen.projected.squeeze(-1).numpy(), seen.decoder.theta.bias.item()
-    return exact_adversary(seen.alpha.numpy(), s, bias, seen.real.numpy(), tvd).jsd
+    exact = two_label_adversary(seen, tvd)
+    return np.full(len(tvd), np.nan) if exact is None else exact.jsd
 
 
 IMITATION = Experiment(
     name="imitation", question=QUESTION, paper="Wiegreffe & Pinter 2019, section 4", config=ImitationConfig,
     needs=frozenset({"attends", "edits_attention"}), version="1", run=run, summarise=summarise,
     asks="whether a model can be trained that says the same and attends elsewhere", columns=COLUMNS, by="lambda",
+    scale="change of the predictions that another attention costs",
     group_title=lambda value: f"λ = {value}",
     measures=(
-        Measure("imitation", "JSD of imitators' attention, all λ together", "JSD of imitators", "jsd", "overall.jsd"),
+        Measure("imitation", "JSD of imitators' attention, all λ together", "JSD of imitators", "jsd", "overall.jsd",
+                rising=False),
     ),
     statistics=(
         Statistic(

@@ -21,7 +21,7 @@ from numpy.random import Generator
 from pydantic import Field, field_validator
 
 from heedful.experiments.attention_choice import AttentionChoice
-from heedful.experiments.description import Measure, Statistic
+from heedful.experiments.description import Measure, MethodMeasure, Statistic
 from heedful.experiments.experiment import Batches, Chunk, Experiment, Ints, States, Summary, generators
 from heedful.experiments.importance_description import (
     COLUMNS,
@@ -207,8 +207,9 @@ def _by_text(table: pa.Table) -> Floats:
 
 IMPORTANCE_SETS = Experiment(
     name="importance_sets", question=QUESTION, paper="Serrano & Smith 2019, section 5",
-    config=ImportanceSetsConfig, needs=frozenset({"attends", "edits_attention"}), version="1", run=run,
+    config=ImportanceSetsConfig, needs=frozenset({"attends", "edits_attention"}), version="2", run=run,
     summarise=summarise, asks="whether its attention finds the items that the decision rests on",
+    scale="how soon the decision changes: 0 as in a random order, 1 as in the best",
     columns=COLUMNS, by="ranking", group_title=ranking_name,
     measures=tuple(
         Measure(
@@ -218,6 +219,8 @@ IMPORTANCE_SETS = Experiment(
             "share",
             f"rankings.{name}.overall.flipped",
             name,
+            rising=False,
+            undefined=1.0,  # a decision that never changes: all of the items
         )
         for key, name in {"attention": "attention", "product": "attention_x_gradient"}.items()
     ),
@@ -226,6 +229,12 @@ IMPORTANCE_SETS = Experiment(
             "removed before a flip",
             "rankings.attention.overall.counted.q50",
             "Removed before a flip: median share of the items, most attended first, that changes the decision.",
+        ),
+    ),
+    method_measures=(
+        MethodMeasure(
+            "removed", "share of the weights that must go before the decision flips",
+            "Less is better; 1 where it never flips.", "share", method="ranking", missing=1.0, rising=False,
         ),
     ),
     draw=figures, judge=verdict, examples=reasons, tabulate=compare, forwards=(8, 8),

@@ -23,7 +23,7 @@ from pydantic import Field, field_validator
 from heedful.config import Config, EditConfig, RunConfig, TrialConfig
 from heedful.errors import Mistake
 from heedful.experiments.copies import copy_of
-from heedful.experiments.description import Measure, Statistic
+from heedful.experiments.description import Measure, MethodMeasure, Statistic
 from heedful.experiments.evidence_rows import common_columns
 from heedful.experiments.experiment import Batches, Chunk, Experiment
 from heedful.experiments.other_runs import OtherRun, require_others
@@ -131,12 +131,19 @@ RETRAIN = Experiment(
     name="retrain", question=QUESTION, paper="Hooker et al. 2019", config=RetrainConfig,
     needs=frozenset({"predicts"}), version="1", run=run, summarise=summarise,
     asks="whether a model trained without the words that it points at is worse than without random words",
+    scale="accuracy lost without the attended words, beyond what random words cost",
     columns=COLUMNS, by="removal", group_title=group_title,
     measures=(Measure("retrain", "accuracy after training without words", "accuracy", "correct", "overall"),),
     statistics=(
         Statistic(
             "lost without attended words", "against_random.attention.mean",
             "Lost without attended words: how much lower accuracy is than after training without random words.",
+        ),
+    ),
+    method_measures=(
+        MethodMeasure(
+            "accuracy", "accuracy after training without its words",
+            "Less is better: what was removed was what there was to learn from.", "correct", rising=False,
         ),
     ),
     draw=figures, judge=verdict, examples=reasons, forwards=(16, 0), runs=copies,

@@ -107,8 +107,9 @@ SEEDS = Experiment(
     name="seeds", question=QUESTION, paper="Wiegreffe & Pinter 2019, section 3.2", config=SeedsConfig,
     needs=frozenset({"attends", "edits_attention"}), version="1", run=run, summarise=summarise,
     asks="whether another seed of training attends alike", columns=COLUMNS, by="seed",
+    scale="distance between the attention of two seeds, 0.69 being the most possible",
     group_title=lambda seed: f"seed {seed}",
-    measures=(Measure("seeds", "JSD of the attentions of two seeds", "JSD of seeds", "jsd", "overall"),),
+    measures=(Measure("seeds", "JSD of the attentions of two seeds", "JSD of seeds", "jsd", "overall", rising=False),),
     statistics=(
         Statistic(
             "varies by seed", "overall.mean", "Varies by seed: mean JSD of the attentions of two seeds, at most 0.69."
