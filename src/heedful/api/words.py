@@ -158,6 +158,7 @@ def fit_explainers(
     from heedful.engine.plan import plan_fits
     from heedful.engine.workspace import Workspace
 
+    data_dirs = (*data_dirs, *run.data_folders)
     workspace = Workspace(run.path.parent, data_dirs)
     planned = plan_fits(run, names, data_dirs, workspace.hash_file)
     carry_out(planned, workspace, progress, "here", strict=True)

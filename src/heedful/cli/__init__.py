@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from heedful.cli import audit, data, demo, doctor, explain, report, run, serve, study, train
+from heedful.cli import audit, data, demo, doctor, explain, report, run, serve, study, train, words
 from heedful.errors import Mistake
 
 app = typer.Typer(
@@ -29,6 +29,7 @@ app.command("explain")(explain.explain)
 app.command("adversary")(explain.adversary)
 app.command("run")(run.run)
 app.command("study")(study.study)
+app.command("words")(words.words)
 app.command("audit")(audit.audit)
 app.command("serve")(serve.serve)
 app.command("report")(report.report)
