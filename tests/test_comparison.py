@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from heedful.engine.study import PublishedBy, Study, study_names
+from heedful.engine.study import PublishedBy, Study, read_study, study_names
 from heedful.experiments import Published
 from heedful.experiments.comparison import Table, difference
 from heedful.experiments.correlation_baselines import by_rule, constant, error, reproduced, same_order
