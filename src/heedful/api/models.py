@@ -34,7 +34,7 @@ def load(model: Any, *, device: str = "cpu", **options: Any) -> Model:
     try:
         place = torch.device(device)
         torch.empty(0, device=place)
-    except (RuntimeError, AssertionError, TypeError):
+    except (RuntimeError, AssertionError, TypeError, ValueError, OverflowError):
         raise Mistake(
             f"device={short(device)}: torch has no such device here; 'cpu' is always there."
         ) from None

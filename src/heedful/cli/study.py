@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from heedful.cli import complete
 from heedful.cli.options import DataDir, Json, Quiet, Runs, check_output
 from heedful.errors import Mistake
 
@@ -29,7 +30,11 @@ class EngineName(StrEnum):
 
 def study(
     name: Annotated[
-        str, typer.Argument(help="A published study (jain-wallace), or a TOML file of one's own.")
+        str,
+        typer.Argument(
+            help="A published study (jain-wallace), or a TOML file of one's own.",
+            autocompletion=complete.studies,
+        ),
     ],
     dataset: Annotated[list[str] | None, typer.Option(help="Only this dataset; repeat for more.")] = None,
     encoder: Annotated[list[str] | None, typer.Option(help="Only this encoder; repeat for more.")] = None,

@@ -9,14 +9,19 @@ from typing import Annotated, Any
 
 import typer
 
-from heedful.cli import options
+from heedful.cli import complete, options
 
 
 def train(
-    dataset: Annotated[str, typer.Argument(help="A corpus by name, one's own file, or hf:ID.")],
+    dataset: Annotated[
+        str, typer.Argument(help="A corpus by name, one's own file, or hf:ID.", autocompletion=complete.corpora)
+    ],
     encoder: Annotated[
         str | None,
-        typer.Option(help="bilstm, bigru, cnn, average, transformer or none. Otherwise bilstm."),
+        typer.Option(
+            help="bilstm, bigru, cnn, average, transformer or none. Otherwise bilstm.",
+            autocompletion=complete.encoders,
+        ),
     ] = None,
     attention: Annotated[
         str | None, typer.Option(help="additive, dot, general or uniform. Otherwise additive.")

@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
-from heedful.cli import options
+from heedful.cli import complete, options
 from heedful.errors import Mistake
 
 
 def words(
-    model: Annotated[str, typer.Argument(help="A run folder, or a Hugging Face folder or id.")],
+    model: Annotated[
+        str, typer.Argument(help="A run folder, or a Hugging Face folder or id.", autocompletion=complete.runs)
+    ],
     data: Annotated[
         str | None, typer.Option("--data", help="The texts: a corpus, one's own file, or hf:ID. Otherwise a run's own.")
     ] = None,
