@@ -20,7 +20,14 @@ from heedful.experiments.description import setting_of
 from heedful.measure.equivalence import below
 from heedful.measure.levels import CrossedMean, crossed_mean, over_runs
 from heedful.report.comparison import finished_runs
-from heedful.report.variant_answers import answers, published_table, variant_tables, verdict_table
+from heedful.report.findings import read
+from heedful.report.variant_answers import (
+    answers,
+    overview_table,
+    published_table,
+    variant_tables,
+    verdict_table,
+)
 from heedful.report.variants import Effect, VariantRun, effects, find_measure
 
 STUDY = """
@@ -225,6 +232,9 @@ def test_what_is_said_is_what_was_found() -> None:
         "- `b`, judged by Δŷ shuffled, moves only that: better in 1 of 1 tests of it; of the 1 tests of other"
     )
     assert any(line.startswith(only) for line in told)
+    overview = overview_table(COMPARED, found)
+    assert overview is not None
+    assert overview.rows == (("b", "1 ✓, 0 ✗ of 1", "0 ✓, 0 ✗ of 1", "0 ✓, 0 ✗ of 1"),)
     (table,) = variant_tables(COMPARED, found)
     assert table.header == ("variant", "Δŷ shuffled", "conicity", "accuracy")
     assert [row[0] for row in table.rows] == ["a", "b"]
@@ -264,6 +274,11 @@ def test_a_study_of_variants_from_plan_to_page(file: Path, tmp_path: Path) -> No
     assert sorted((run.setting[2], run.seed) for run in found) == [
         (f"additive, {name}", seed) for name in ("diverse", "plain") for seed in range(2)
     ]
+    kinds = {run.setting[2]: read(run.variant.run).setting[2] for run in found if run.variant is not None}
+    assert kinds == {
+        "additive, plain": "additive",
+        "additive, diverse": "additive, diversity",
+    }  # a page can tell them
     first = found[0].variant
     assert first is not None
     accuracy = found[0].summaries["performance"]["accuracy"]

@@ -49,7 +49,7 @@ class Registry(Mapping[str, T]):
         return len(self.places) + len(self.found)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.places or name in self.found
+        return isinstance(name, str) and (name in self.places or name in self.found)
 
     def __getitem__(self, name: str) -> T:
         if name not in self._loaded:

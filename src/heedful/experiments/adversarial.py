@@ -1,4 +1,4 @@
-"""Could quite another attention have given the same prediction? How different can it be?
+"""Could a very different attention have given the same prediction? How different can it be?
 
 Jain & Wallace 2019, section 4.2.2, Algorithm 3, figures 4 and 5: for each text the epsilon-max JSD, the
 greatest JSD(alpha, alpha^) of a distribution with TVD[y(alpha), y^] <= epsilon, and that distribution.
@@ -42,13 +42,13 @@ class AdversarialConfig(AttentionChoice):
     method: Literal["exact", "adam"] = "exact"
     epsilon: float | None = Field(default=None, gt=0, lt=1)
     compare: bool = False  # exact and adam on the same texts
-    k: int = Field(default=5, ge=1)  # distributions that Adam looks for at once
-    steps: int = Field(default=500, ge=1)
+    k: int = Field(default=5, ge=1, le=1000)  # distributions that Adam looks for at once
+    steps: int = Field(default=500, ge=1, le=1_000_000)
     learning_rate: float = Field(default=0.01, gt=0)
     penalty: float = Field(default=500.0, ge=0)  # lambda; the authors' code has no 1/k before it: 2500
     refine: bool = False  # several labels, method exact: start from the published search's answers, too
     # Several labels: linear programs that the bound of one text may take, 0 for none. Came later: see ModelConfig.
-    programs: int = Field(default=20, ge=0, exclude_if=lambda value: value == 20)
+    programs: int = Field(default=20, ge=0, le=1_000_000, exclude_if=lambda value: value == 20)
 
 
 def run(
@@ -207,7 +207,8 @@ ADVERSARIAL = Experiment(
     name="adversarial", question=QUESTION, paper="Jain & Wallace 2019, section 4.2.2",
     config=AdversarialConfig, needs=frozenset({"attends", "edits_attention"}), version="2", run=run,
     fast_with=frozenset({"pools_by_attention"}),
-    summarise=summarise, asks="whether quite another attention gives the same prediction", columns=COLUMNS,
+    summarise=summarise, asks="whether a very different attention gives the same prediction", columns=COLUMNS,
+    scale="how far attention can be moved while the prediction stays, 1 being as far as possible",
     measures=(
         Measure("adversarial", "ε-max JSD of adversarial attention", "ε-max JSD", "jsd", "overall", rising=False),
     ),

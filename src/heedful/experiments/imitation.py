@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from heedful.config import Config, RunConfig, TrialConfig
+from heedful.config import Config, RunConfig, Seed, TrialConfig
 from heedful.experiments.adversarial import AdversarialConfig, search
 from heedful.experiments.beside import plainly_trained
 from heedful.experiments.description import Measure, Statistic
@@ -34,9 +34,9 @@ SWEEP = (0.0, 0.001, 0.003, 0.01, 0.03)  # ours: those of the paper are not publ
 class ImitationTraining(Config):
     """How imitators are trained: as published, but for the seed and the sum of losses (see the objective)."""
 
-    seed: int | None = Field(default=None, ge=0)  # of the fresh model; None: that of the run, plus one
-    epochs: int = Field(default=80, ge=1)
-    patience: int = Field(default=10, ge=1)  # epochs without a lower training loss
+    seed: Seed | None = None  # of the fresh model; None: that of the run, plus one
+    epochs: int = Field(default=80, ge=1, le=1_000_000)
+    patience: int = Field(default=10, ge=1, le=1_000_000)  # epochs without a lower training loss
 
     def imitator(self, base: RunConfig, lambda_: float) -> RunConfig:
         """The run that imitates `base`: like it in everything but the seed and what it is trained for."""
@@ -110,6 +110,7 @@ IMITATION = Experiment(
     name="imitation", question=QUESTION, paper="Wiegreffe & Pinter 2019, section 4", config=ImitationConfig,
     needs=frozenset({"attends", "edits_attention"}), version="1", run=run, summarise=summarise,
     asks="whether a model can be trained that says the same and attends elsewhere", columns=COLUMNS, by="lambda",
+    scale="change of the predictions that another attention costs",
     group_title=lambda value: f"λ = {value}",
     measures=(
         Measure("imitation", "JSD of imitators' attention, all λ together", "JSD of imitators", "jsd", "overall.jsd",

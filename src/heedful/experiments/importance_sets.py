@@ -50,7 +50,7 @@ class ImportanceSetsConfig(AttentionChoice):
     """Defaults of the paper. A ranking is one of its four, or an explainer by name."""
 
     rankings: tuple[str, ...] = Field(default=RANKINGS, min_length=1)
-    draws: int = Field(default=5, ge=1)  # of the random ranking
+    draws: int = Field(default=5, ge=1, le=10_000)  # of the random ranking
 
     @field_validator("rankings")
     @classmethod
@@ -209,6 +209,7 @@ IMPORTANCE_SETS = Experiment(
     name="importance_sets", question=QUESTION, paper="Serrano & Smith 2019, section 5",
     config=ImportanceSetsConfig, needs=frozenset({"attends", "edits_attention"}), version="2", run=run,
     summarise=summarise, asks="whether its attention finds the items that the decision rests on",
+    scale="how soon the decision changes: 0 as in a random order, 1 as in the best",
     columns=COLUMNS, by="ranking", group_title=ranking_name,
     measures=tuple(
         Measure(

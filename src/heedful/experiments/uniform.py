@@ -90,6 +90,7 @@ UNIFORM = Experiment(
     name="uniform", question=QUESTION, paper="Wiegreffe & Pinter 2019, section 3.1", config=UniformConfig,
     needs=frozenset({"attends", "edits_attention"}), version="1", run=run, summarise=summarise,
     asks="whether the task needs attention at all", columns=COLUMNS, by="seed",
+    scale="accuracy lost when all words get the same attention",
     group_title=lambda seed: f"seed {seed}",
     measures=(Measure("uniform", "accuracy lost by uniform attention", "lost by uniform", "loss", "overall.loss"),),
     statistics=(

@@ -19,7 +19,7 @@ from heedful.explainers.edits import Edited, Edits, Operator, hiding
 from heedful.explainers.one_word_bilstm import bilstm_contexts, lstm_contexts
 from heedful.explainers.one_word_local import local_contexts
 from heedful.explainers.one_word_reading import Reading
-from heedful.explainers.perturb import Progress, ask, embed_edited, evaluating, predict
+from heedful.explainers.perturb import Progress, ask, check_token, embed_edited, evaluating, predict
 from heedful.models.attention import Additive, Attention, Dot, General, Uniform
 from heedful.models.classifier import AttentiveClassifier, AttentiveOutput, Decoder
 from heedful.models.encoders import CNN, LSTM, Average, BiLSTM, Encoder
@@ -78,9 +78,7 @@ def change_each_word(
         raise Mistake(f"tolerance must be 0 (exact) or more, not {tolerance}.")
     if internal_batch_size is not None and internal_batch_size < 1:
         raise Mistake(f"internal_batch_size must be at least 1, not {internal_batch_size}.")
-    n_words = getattr(model, "n_words", None)
-    if token is not None and n_words is not None and not 0 <= token < n_words:
-        raise Mistake(f"token must be a word id from 0 to {n_words - 1}, not {token}.")
+    check_token(model, token)
     if part == "query" and (batch.query is None or not model.has_query):
         raise Mistake("this model reads no query, so there is no query to explain.")
     request = Request(operator, token, internal_batch_size, progress)

@@ -19,7 +19,8 @@ NOTE = (
     "The first row has the means of `{first}`, the others their paired differences from it: the same texts, in runs "
     "with the same seeds, with 95% intervals over texts and seeds ({runs}). ✓ better and ✗ worse are findings (0 is "
     "outside the interval, and q ≤ .05 among all {tests} differences of this page); the rest is undecided, which is "
-    "not the same as no difference. Less is better for: {falling}."
+    "not the same as no difference. Texts in which a measure is undefined in one of the runs are "
+    "left out. Less is better for: {falling}."
 )
 VERDICTS = (
     "What each experiment says of the attention over all seeds: ✓ for it, ~ mixed, ✗ against, ± undecided (the "
@@ -95,6 +96,24 @@ def _judged(study: Study, effects: Sequence[Effect]) -> Iterator[str]:
             f"`{name}`, judged by {titles}, {verdict}: better in {moved} of {len(own)} tests of it; of the {len(rest)} "
             f"tests of other measures better in {more}, worse in {worse}."
         )
+
+
+def overview_table(study: Study, effects: Sequence[Effect]) -> Table | None:
+    """Variants x questions: how many differences were found to be better and worse, of how many."""
+    rows = []
+    for variant in dict.fromkeys(effect.variant for effect in effects):
+        cells = []
+        for question in study.questions:
+            asked = [e for e in effects if e.variant == variant and e.asked.measure.key in question.measures]
+            better, worse = (
+                sum(effect.found == change for effect in asked) for change in ("better", "worse")
+            )
+            cells.append(f"{better} ✓, {worse} ✗ of {len(asked)}" if asked else "–")
+        rows.append((variant, *cells))
+    header = ("variant", *(question.title for question in study.questions))
+    first = next(iter(study.variants))
+    note = f"Differences from `{first}` that are findings: better ✓, worse ✗, of all that were tested."
+    return Table("Findings, by question", header, tuple(rows), note) if rows else None
 
 
 def variant_tables(study: Study, effects: Sequence[Effect]) -> list[Table]:

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
+import pyarrow as pa
 
 from heedful.errors import one_of
 from heedful.experiments import EXPERIMENTS
@@ -23,7 +24,7 @@ from heedful.measure.discovery import Statement, discoveries
 from heedful.measure.levels import OverRuns, crossed_mean, over_runs
 from heedful.measure.statistics import SIGNIFICANT, Floats
 from heedful.store.run import Run
-from heedful.store.texts import read_texts
+from heedful.store.texts import read_labels
 
 ACCURACY = "accuracy"
 Change = Literal["better", "worse", "undecided"]
@@ -66,12 +67,17 @@ class VariantRun:
         """One number of each text; empty where it was not asked."""
         return self._correct if asked.experiment is None else self._measured(asked)
 
+    @cached_property
+    def _tables(self) -> Mapping[str, pa.Table]:
+        """The rows of every experiment that was asked."""
+        asked = (name for name in EXPERIMENTS if self.run.results.summary(name) is not None)
+        return {name: self.run.results.rows(name) for name in asked}
+
     def _measured(self, asked: Asked) -> Values:
-        experiment, measure = asked.experiment, asked.measure
-        assert experiment is not None
-        if self.run.results.summary(experiment) is None:
+        measure, table = asked.measure, self._tables.get(asked.experiment or "")
+        if table is None or measure.column not in table.column_names:  # not asked, or by an older version
             return {}
-        rows = frame(self.run.results.rows(experiment), measure.column, asked.by, measure.group)
+        rows = frame(table, measure.column, asked.by, measure.group)
         values = rows.value if measure.undefined is None else np.nan_to_num(rows.value, nan=measure.undefined)
         places, at = np.unique(rows.example, return_inverse=True)
         means = np.bincount(at, values) / np.bincount(at)  # of several rows of a text
@@ -79,18 +85,13 @@ class VariantRun:
 
     @cached_property
     def _correct(self) -> Values:
-        """1 where the label is predicted, of the experiment that was asked about most texts."""
-        asked = [name for name in EXPERIMENTS if self.run.results.summary(name) is not None]
-        tables = [self.run.results.rows(name) for name in asked]
-        most = max(tables, key=lambda table: len(table["example"].unique()), default=None)
-        if most is None:
-            return {}
-        places = most["example"].to_pylist()
-        texts = read_texts(self.run.path, "test", places)
-        if texts is None:  # of a corpus whose texts may not be kept
-            return {}
-        said = zip(places, column(most, "predicted").tolist(), strict=True)
-        return {place: float(texts[place].label == label) for place, label in said if place in texts}
+        """1 where the label is predicted, of all texts that were asked about; none where the corpus forbids to keep
+        texts."""
+        labels = read_labels(self.run.path, "test")
+        said: dict[int, float] = {}
+        for table in self._tables.values():
+            said |= zip(table["example"].to_pylist(), column(table, "predicted").tolist(), strict=True)
+        return {place: float(labels[place] == label) for place, label in said.items() if place in labels}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +143,13 @@ def _effect(
     """Of pairs of runs, (variant, reference), over the texts that all of them have."""
     pairs = [pair for pair in both if all(pair)]
     texts = sorted(set.intersection(*(set(values) for pair in pairs for values in pair))) if pairs else []
-    if len(texts) < 2:
-        return
     own, reference = (
         np.array([[pair[i][text] for text in texts] for pair in pairs]) for i in (0, 1)
     )  # (runs, texts)
     difference: Floats = own - reference
+    if (
+        not pairs or (~np.isnan(difference).any(0)).sum() < 2
+    ):  # nothing to compare, or hardly a text that defines it
+        return
     p = crossed_mean(difference).p if len(pairs) > 1 else float("nan")  # one seed tells nothing of seeds
     yield Effect(dataset, variant, asked, over_runs(reference), over_runs(difference), p)
