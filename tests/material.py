@@ -14,6 +14,7 @@ from heedful.explanation import Explanation
 from heedful.records import Example, Words
 from heedful.report.examples import choose
 from heedful.report.findings import Findings, Illustrated
+from heedful.report.opening import Opening, typical
 from heedful.report.published import published_in
 from heedful.report.sample import choose_sample
 
@@ -115,6 +116,8 @@ def tables_of(
                 for name in ("tau", "spearman", "weighted_tau")
             }
             | {"p": rng.random(n), "overlap": rng.random(n), "overlap_expected": np.full(n, 0.3)}
+            | {"same_first": (rng.random(n) < 1 / sizes + (1 - 1 / sizes) * mean) * 1.0}
+            | {"same_first_expected": 1 / sizes}
         )
         for pair, mean in (taus or PAIRS).items()
     ]
@@ -261,6 +264,8 @@ def explained_of(place: int, example: Example, labels: Sequence[str], seed: int 
     def attribution(method: str) -> Attribution:
         signed = method != "attention"
         scores = rng.normal(size=n) if signed else rng.dirichlet(np.ones(n))
+        if method == "omission":
+            scores += [3.0 * (form in ("dull", "warm")) for form in example.passage.forms]
         check = (
             Check("completeness gap", 0.5, False, 0.5, "raise --n-steps") if "integrated" in method else None
         )
@@ -378,4 +383,9 @@ def illustrated(hostile: bool = False, n: int = 60, name: str = "run", **how: An
         Explanation(tuple(explained_of(place, examples[place], labels) for place in some), name)
         for some in ([choice.place for choice in choices], places)
     )
-    return Illustrated(findings, examples, choices, chosen, sample, places)
+    first = typical(tables, examples)
+    assert first is not None
+    projected = [[float(x)] for x in rng.normal(size=len(examples[first].passage))]
+    arithmetic = {"link": "log_odds", "projected": projected, "bias": [0.1], "candidates": None}
+    opening = Opening(first, explained_of(first, examples[first], labels), arithmetic)
+    return Illustrated(findings, examples, choices, chosen, sample, places, sample, places, opening)

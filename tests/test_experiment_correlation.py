@@ -80,6 +80,8 @@ def test_rows_are_those_of_algorithm_1(encoder: EncoderName, task: zoo.TaskName)
             shared = set(np.argsort(-scores[a])[:k]) & set(np.argsort(-scores[b])[:k])
             assert row["overlap"] == pytest.approx(len(shared) / k)
             assert row["overlap_expected"] == pytest.approx(k / n)
+            assert row["same_first"] == float(np.argmax(scores[a]) == np.argmax(scores[b]))
+            assert row["same_first_expected"] == pytest.approx(1 / n)
 
 
 def test_undefined_is_counted_and_never_averaged_in() -> None:
@@ -120,6 +122,9 @@ def test_a_random_ranking_is_the_floor() -> None:
     found = compared(rng.random(real.shape), scores, real, 5)
     tau, p = np.asarray(found["tau"]), np.asarray(found["p"])
     assert abs(tau.mean()) < 0.05
+    for name in ("overlap", "same_first"):  # the hypergeometric mean is what a random order gets
+        expected = np.asarray(found[f"{name}_expected"])
+        assert np.asarray(found[name]).mean() == pytest.approx(expected.mean(), abs=0.05)
     assert (p <= 0.05).mean() < 0.1
 
 

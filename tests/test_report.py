@@ -21,6 +21,8 @@ from heedful.attribution import Part
 from heedful.errors import Mistake
 from heedful.experiments.correlation_published import overall_means
 from heedful.explanation import Explanation
+from heedful.measure.shrinkage import shrink_means
+from heedful.records import Example
 from heedful.report import assets, export, findings, instances, sample
 from heedful.report.cards import STEPS, check_says
 from heedful.report.describe import commands, warning
@@ -28,10 +30,11 @@ from heedful.report.examples import choose
 from heedful.report.findings import Illustrated
 from heedful.report.page import figures, page
 from heedful.report.published import published_in, published_tables
+from heedful.report.words import effects_by_word, relied_sentence, words_by_label
 from heedful.store.checks import write_signed
 from heedful.store.files import write_json
 from heedful.store.run import Run
-from material import HOSTILE, findings_of, illustrated, tables_of
+from material import HOSTILE, explained_of, findings_of, illustrated, tables_of, words_of
 
 
 @pytest.fixture(scope="module")
@@ -165,31 +168,71 @@ def test_examples_are_chosen_for_what_they_say(subject: Illustrated) -> None:
     tables, by_title = subject.findings.tables, {choice.title: choice.place for choice in subject.choices}
     assert len(set(by_title.values())) == len(subject.choices) == 8
     rows = tables["correlation"].filter(
-        pa.array(np.array(tables["correlation"]["pair"]) == "attention/gradient_x_input")
+        pa.array(np.array(tables["correlation"]["pair"]) == "attention/omission")
     )
     readable = [p for p, e in subject.examples.items() if len(e.passage) >= 6]
-    tau = np.array(rows["tau"])
-    assert by_title["Attention agrees"] == max(readable, key=lambda place: tau[place])
-    assert by_title["Attention disagrees"] == min(readable, key=lambda place: tau[place])
+    same, tau = (
+        np.array(rows["same_first"]),
+        np.array(rows["tau"]),
+    )  # the strongest word first, then the order of all
+    assert by_title["Attention agrees"] == max(readable, key=lambda place: (same[place], tau[place]))
+    assert by_title["Attention disagrees"] == min(readable, key=lambda place: (same[place], tau[place]))
+    assert same[by_title["Attention agrees"]] > same[by_title["Attention disagrees"]]
     predicted = np.array(rows["predicted"])
     wrong = [by_title["A wrong prediction"], by_title["Another wrong prediction"]]
     assert all(subject.examples[place].label != predicted[place] for place in wrong)
     assert choose([subject.findings.trial("permutation")], {}) == []
 
 
-def test_the_sample_says_which_words_counted(subject: Illustrated) -> None:
-    relied = sample.relied_on(subject.sample)
-    label, rows = next(iter(relied.items()))
-    word = rows[0]["word"]
-    scores = [
-        score
-        for e in subject.sample
-        if e.predicted == label
-        for i, score in enumerate(e.attribution("omission").scores["passage"])
-        if e.passage.surface(i).lower() == word
-    ]
-    assert rows[0]["effect"] == pytest.approx(np.mean(scores), abs=1e-4)
-    assert rows[0]["times"] == len(scores)
+def test_words_are_named_by_their_mean_effect_drawn_to_that_of_all(subject: Illustrated) -> None:
+    """The slow way: every text, every word, one value for each text that holds the word."""
+    label = "negative"
+    by_word: dict[str, list[float]] = {}
+    for e in subject.counted:
+        scores, words = e.attribution("omission").scores["passage"], [w.lower() for w in e.passage.forms]
+        for word in set(words) if e.predicted == label else ():
+            by_word.setdefault(word, []).append(float(np.mean(scores[[w == word for w in words]])))
+    known = {word: np.array(found) for word, found in by_word.items() if len(found) >= 3}
+    means = dict(zip(known, shrink_means(list(known.values())), strict=True))
+    rows = effects_by_word(subject.counted, subject.counted_places)[label]
+    assert [row["word"] for row in rows] == sorted(means, key=lambda word: (-means[word].value, word))
+    for row in rows:
+        mean = means[row["word"]]
+        assert [row["effect"], row["low"], row["high"]] == pytest.approx(
+            [mean.value, mean.low, mean.high], abs=1e-4
+        )
+        assert row["texts"] == len(by_word[row["word"]]) == len(row["places"])
+        assert all(
+            row["word"] in [w.lower() for w in subject.examples[place].passage.forms]
+            for place in row["places"]
+        )
+
+
+def test_a_word_that_was_seen_once_never_leads() -> None:
+    """Three texts rely on one word; a fourth relies more on a word that no other has."""
+    texts = ["a dull film", "so dull a film", "dull film", "a film of warmth"]
+    explained = []
+    for i, text in enumerate(texts):
+        forms = text.split()
+        effect = np.array([{"dull": 0.4 + 0.05 * i, "warmth": 0.9}.get(form, 0.01 * i) for form in forms])
+        one = explained_of(0, Example(f"x:{i}", words_of(forms), 0), ("negative", "positive"))
+        attributions = [
+            replace(
+                a,
+                scores={"passage": effect if a.method == "omission" else np.full(len(forms), 1 / len(forms))},
+            )
+            for a in one.attributions
+        ]
+        explained.append(replace(one, attributions=tuple(attributions)))
+    (words,) = words_by_label(Explanation(tuple(explained)), range(4))
+    assert words.relied[0]["word"] == "dull"
+    assert "warmth" not in [row["word"] for row in words.relied]
+    assert words.relied[0]["texts"] == 3
+    assert words.relied[0]["places"] == [0, 1, 2]
+    assert relied_sentence([words]).startswith("It relied most on “dull”")
+
+
+def test_the_sample_says_how_explainers_compare(subject: Illustrated) -> None:
     known = [subject.examples[place].evidence for place in subject.sampled]
     found = {e.method: e for e in sample.explainers(subject.sample, known)}
     hits = sample.hits(subject.sample, known, "omission")
@@ -292,7 +335,7 @@ def test_the_outline_skips_no_level(subject: Illustrated, html: str, several: bo
     assert all(after <= before + 1 for before, after in pairwise(levels))
     chapters = [int(tag[1]) for tag, a in Elements(made).tags if a.get("class") == "chapter"]
     assert set(chapters) == ({3} if several else {2})
-    assert levels.count(2) == (2 if several else len(chapters))
+    assert levels.count(2) == (2 if several else len(chapters) + 1)  # and the headline, the verdict on all
 
 
 def test_a_failed_check_says_what_can_be_done_on_a_page(subject: Illustrated) -> None:
@@ -313,7 +356,7 @@ def test_a_low_tau_with_the_same_strongest_word_is_explained(subject: Illustrate
     explained = subject.chosen[place]
     attention = explained.attribution("attention")
     same: dict[Part, Any] = {"passage": -attention.scores["passage"]}
-    both = [replace(a, scores=same) if a.method == "gradient_x_input" else a for a in explained.attributions]
+    both = [replace(a, scores=same) if a.method == "omission" else a for a in explained.attributions]
     chosen = list(subject.chosen)
     chosen[place] = replace(explained, attributions=tuple(both))
     word = explained.passage.surface(int(attention.scores["passage"].argmax()))

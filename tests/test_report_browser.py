@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+import numpy as np
 import pytest
 
-from browser import browser, opened, until
+from browser import Opened, browser, opened, until
 from heedful.report.page import figures, page
-from material import illustrated
+from heedful.report.words import words_by_label
+from material import METHODS, illustrated
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -34,6 +37,11 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def unfold(seen: Opened) -> None:
+    """Figures, examples and the filter stand behind "details"."""
+    seen.ask("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+
+
 def test_from_disk_without_network_every_figure_is_drawn_and_nothing_complains(
     chromium: Browser, report: Path
 ) -> None:
@@ -51,6 +59,7 @@ def test_clicking_a_bar_or_a_point_filters_the_instances(chromium: Browser, repo
     with opened(chromium, report, ready=READY) as seen:
         status = seen.page.locator(".status")
         assert "60 of 60" in status.inner_text()
+        unfold(seen)
         bars = seen.page.locator(f"{HISTOGRAM} .mark-rect path[aria-label]")
         tallest = max(
             range(bars.count()), key=lambda i: (bars.nth(i).bounding_box() or {"height": 0})["height"]
@@ -75,6 +84,7 @@ def test_every_figure_can_be_saved(chromium: Browser, report: Path) -> None:
     keep = "HTMLAnchorElement.prototype.click = function () { given.push([this.download, this.href]); }"
     with opened(chromium, report, ready=READY) as seen:
         seen.ask(f"() => {{ window.given = []; {keep}; }}")
+        unfold(seen)
         names = list(figures(illustrated()))
         for i, name in enumerate(names):
             seen.page.locator(f"figure[data-figure={name}] button[data-as=svg]").click()
@@ -97,6 +107,7 @@ def test_every_figure_can_be_saved(chromium: Browser, report: Path) -> None:
 
 def test_the_filter_works_by_keyboard_and_tells_screen_readers(chromium: Browser, report: Path) -> None:
     with opened(chromium, report, ready=READY) as seen:
+        unfold(seen)
         seen.page.focus("select[name=outcome]")
         seen.page.keyboard.type("wrong")
         wrong = seen.page.locator("ol.list .wrong")
@@ -122,10 +133,74 @@ def test_no_window_is_scrolled_sideways_and_paper_is_light(chromium: Browser, re
         assert seen.page.pdf().startswith(b"%PDF")
 
 
+def test_a_word_leads_to_the_texts_that_hold_it(chromium: Browser, report: Path) -> None:
+    """Exactly those: as many as the table says, and the word itself, not a part of another ("a" in "warm")."""
+    subject = illustrated()
+    words = words_by_label(subject.counted, subject.counted_places)
+    with opened(chromium, report, ready=READY) as seen:
+        links = seen.page.locator("a[data-word]")
+        assert links.count() == sum(len(one.relied) for one in words) > 0
+        for i in range(links.count()):
+            link = links.nth(i)
+            word, label = link.get_attribute("data-word"), link.get_attribute("data-label")
+            link.click()
+            until(seen.page, f"document.querySelector('input[name=text]').value === '\\x22{word}\\x22'")
+            listed = {
+                place
+                for place, example in subject.examples.items()
+                if word in [form.lower() for form in example.passage.forms]
+            }
+            predicted = np.array(subject.findings.tables["permutation"]["predicted"])
+            expected = [place for place in listed if predicted[place] == int(label or "")]
+            assert seen.page.locator(".status").inner_text() == f"{len(expected)} of 60 texts"
+        assert seen.page.get_attribute("a.back", "href") == "#words-0"
+        assert seen.complaints == []
+
+
+def test_few_methods_at_first_all_on_request(chromium: Browser, report: Path) -> None:
+    with opened(chromium, report, ready=READY) as seen:
+        card = seen.page.locator("details.example").first
+        shown = card.locator(".methods > .heedful:visible")
+        assert shown.count() == 2
+        button = seen.page.locator("button.all-methods")
+        button.click()
+        assert button.get_attribute("aria-pressed") == "true"
+        assert card.locator(".methods").first.locator("> .heedful:visible").count() == len(METHODS)
+
+
+def test_a_touch_shows_what_a_resting_pointer_shows_and_the_page_is_short_on_a_phone(
+    chromium: Browser, report: Path
+) -> None:
+    with opened(chromium, report, width=375, height=812, ready=READY) as seen:
+        assert seen.ask("document.documentElement.scrollHeight") < 12_000
+        word = seen.page.locator("details.example[open] .hf-text span[title]").first
+        word.click()
+        tip = seen.page.locator(".tip")
+        assert tip.inner_text() == f"{word.inner_text()}: {word.get_attribute('title')}"
+        seen.page.locator("h1").click()
+        assert tip.count() == 0
+
+
+def test_paper_has_how_each_verdict_is_judged_and_nothing_to_hover(chromium: Browser, report: Path) -> None:
+    with opened(chromium, report, ready=READY) as seen:
+        seen.page.emulate_media(media="print")
+        seen.ask("dispatchEvent(new Event('beforeprint'))")
+        text = seen.page.locator("body").inner_text()
+        for verdict in illustrated().verdicts().values():
+            assert verdict.rule in text
+            assert verdict.sentence in text
+        assert not re.search(r"\bhover|Drag|touch|Rest on|Choose a bar", text)
+        assert seen.ask("[...document.querySelectorAll('figure svg')].every((one) => one.checkVisibility())")
+        seen.ask("dispatchEvent(new Event('afterprint'))")
+        seen.page.emulate_media(media="screen")
+        assert seen.page.locator("details.more[open]").count() == 0
+
+
 def test_a_hostile_corpus_executes_nothing(chromium: Browser, tmp_path: Path) -> None:
     path = tmp_path / "hostile.html"
     path.write_text(page([illustrated(hostile=True)]), encoding="utf-8")
     with opened(chromium, path, width=360, ready=READY) as seen:
+        unfold(seen)
         seen.page.locator(f"{HISTOGRAM} .mark-rect path[aria-label]").first.hover()
         seen.page.locator(f"{HISTOGRAM} .mark-rect path[aria-label]").first.click()
         assert seen.ask("window.hacked") is None

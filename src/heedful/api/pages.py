@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from heedful.api.models import as_paths, load, open_run
 from heedful.api.words import DEFAULT_METHODS, explain
@@ -45,7 +47,9 @@ def write_report(
     found = [findings.read(run) for run in opened]
     folders = as_paths(data_dirs)
     subjects = [
-        illustrate(run, known, folders, progress) if texts else findings.Illustrated(known)
+        illustrate(run, known, (*folders, *run.data_folders), progress)
+        if texts
+        else findings.Illustrated(known)
         for run, known in zip(opened, found, strict=True)
     ]
     progress.say("draw the page")
@@ -67,20 +71,40 @@ def illustrate(run: Run, findings: Findings, data_dirs: Sequence[Path], progress
     from heedful.engine.run_texts import texts_of
     from heedful.report.examples import choose
     from heedful.report.findings import Illustrated
-    from heedful.report.sample import choose_sample
+    from heedful.report.opening import Opening, typical
+    from heedful.report.sample import choose_sample, counted_size, leave_words_out
 
     asked = dict.fromkeys(i for table in findings.tables.values() for i in table["example"].to_pylist())
     examples = texts_of(run, findings.split, list(asked), data_dirs)
     model = load(run)
     choices, places = choose(map(findings.trial, findings.tables), examples), choose_sample(examples)
-    wanted = list(dict.fromkeys([*(choice.place for choice in choices), *places]))
+    first = typical(findings.tables, examples)
+    opened = [] if first is None else [first]
+    wanted = list(dict.fromkeys([*opened, *(choice.place for choice in choices), *places]))
     explained = explain_for_people(model, [examples[place] for place in wanted], progress)
     by_place = dict(zip(wanted, explained, strict=True))
     chosen, sample = (
         Explanation(tuple(by_place[place] for place in some), run.name)
         for some in ([choice.place for choice in choices], places)
     )
-    return Illustrated(findings, examples, choices, chosen, sample, places)
+    counted_places = choose_sample(examples, counted_size(model))
+    counted = leave_words_out(model, [examples[place] for place in counted_places])
+    opening = (
+        None if first is None else Opening(first, by_place[first], arithmetic_of(model, examples[first]))
+    )
+    return Illustrated(findings, examples, choices, chosen, sample, places, counted, counted_places, opening)
+
+
+def arithmetic_of(model: Model, example: Example) -> dict[str, Any] | None:
+    """What a page needs to decode this text under other attention; None of a model that only itself can be asked."""
+    if "pools_by_attention" not in model.network.can:
+        return None
+    from heedful.experiments.pooled import PooledStates
+
+    seen = PooledStates.observer(model.network)(
+        np.zeros(1, dtype=np.int64), model.encode([example]).batch([0])
+    )
+    return seen.arithmetic() if int(seen.n_words[0]) == len(example.passage) else None
 
 
 def explain_for_people(model: Model, examples: list[Example], progress: Progress) -> Explanation:

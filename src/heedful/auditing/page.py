@@ -13,7 +13,7 @@ from heedful.auditing.figures import COLOURS, audit_figures
 from heedful.auditing.recommend import choose, percent, q_value
 from heedful.auditing.record import Audit
 from heedful.auditing.table import HEADER, cells
-from heedful.experiments.verdict import MARKS, headline
+from heedful.experiments.verdict import headline
 from heedful.figures.names import method_name
 from heedful.heatmap import html, visible
 from heedful.report.shell import render
@@ -45,7 +45,6 @@ def page(audit: Audit) -> str:
         outcomes=[{"met": one.met, "text": visible(one.sentence, 500)} for one in audit.outcomes],
         verdicts=list(audit.verdicts.values()),
         headline=headline(list(audit.verdicts.values())) if audit.verdicts else "",
-        marks=MARKS,
         figures=figures,
         texts=[_text(one) for one in audit.sample[:SHOWN]],
         left_out={name: visible(why, 500) for name, why in audit.left_out.items()},

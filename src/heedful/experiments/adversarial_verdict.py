@@ -13,7 +13,7 @@ from heedful.figures.figure import Figure
 from heedful.measure.columns import column
 from heedful.measure.statistics import Interval, mean_interval
 
-QUESTION = "Could quite another attention have given the same prediction?"
+QUESTION = "Could a very different attention have given the same prediction?"
 LN2 = float(np.log(2))
 PINNED, FREE = 0.4, 0.8  # of the distance that is possible
 RESAMPLES = 1000
@@ -41,9 +41,9 @@ COLUMNS = {
 
 
 WORDINGS: dict[Grade, Wording] = {
-    "for": Wording("No", "cannot be replaced without changing the prediction"),
-    "mixed": Wording("Partly", "can be partly replaced without changing the prediction"),
-    "against": Wording("Yes", "can be replaced by a very different one without changing the prediction"),
+    "for": Wording("No", "cannot be changed much without changing the prediction"),
+    "mixed": Wording("Up to a point", "can be changed a good deal before the prediction changes"),
+    "against": Wording("Yes", "can be replaced by a very different one while the prediction stays the same"),
     "unclear": Wording("None was found", "was not found to be replaceable, but the search proves nothing"),
 }
 

@@ -4,8 +4,9 @@ Jain & Wallace 2019, section 4.1, Algorithm 1, table 2 and figure 2: Kendall's t
 each text between two explanations of the predicted label. tau_g is the pair attention/gradient_x_input,
 tau_loo is attention/omission, each as published (`JAIN_WALLACE` in the method's file). Two more pairs make
 them readable: gradient_x_input/omission (do the alternatives agree with each other?) and attention/random
-(what chance gives). tau counts the unimportant words as much as the important ones, so each row also has
-the overlap of the k highest words, Spearman's rho, and a top-weighted tau. A pair is undefined for a text
+(what chance gives). tau counts the unimportant words as much as the important ones, so each row also says
+whether both put the same word first, and has the overlap of the k highest words (each with what a random order would
+get), Spearman's rho, and a top-weighted tau. A pair is undefined for a text
 with one word or constant scores: that is null, is counted, and is never averaged in.
 """
 
@@ -43,7 +44,11 @@ if TYPE_CHECKING:
 
 RANDOM = "random"
 ATTENTION = "attention"
-MEASURES = ("tau", "spearman", "weighted_tau", "overlap")
+MEASURES = ("tau", "same_first", "overlap", "spearman", "weighted_tau")
+EXPECTED = (
+    "same_first",
+    "overlap",
+)  # measures whose value under a random order depends on the length of the text
 
 
 class CorrelationConfig(Config):
@@ -62,7 +67,7 @@ class CorrelationConfig(Config):
         min_length=1,
     )
     options: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    k: int = Field(default=5, ge=1)  # words compared by `overlap`
+    k: int = Field(default=3, ge=1, lt=2**31)  # words compared by `overlap`
     absolute: bool = True  # rank by |score|: what pushes the prediction down mattered, too
 
     @field_validator("pairs")
@@ -77,7 +82,7 @@ def run(
     model: Network, batches: Batches, config: CorrelationConfig, rng: Generator, states: States | None = None
 ) -> Iterator[Chunk]:
     """One row for each text and pair: `pair` ("attention/omission"), the MEASURES, `p` of tau, and
-    `overlap_expected`, what the overlap would be if one of the two were a random ranking."""
+    `overlap_expected` and `same_first_expected`, what they would be if one of the two were a random ranking."""
     import torch
 
     from heedful.models.classifier import AttentiveClassifier
@@ -146,11 +151,7 @@ def methods_of(config: CorrelationConfig, model: Network, states: States) -> dic
         options = published.get(name, {}) | config.options.get(name, {})
         if "parts" in explainer.options:
             options = {"parts": "passage"} | options  # the query is not attended to
-        unknown = sorted(set(options) - explainer.options)
-        if unknown:
-            known = ", ".join(sorted(explainer.options)) or "none"
-            raise Mistake(f"{name} does not take the option {unknown[0]!r}. It takes: {known}.")
-
+        options = explainer.parse(options)
         knows = "output" in explainer.keywords
 
         def scores(model: Network, batch: Batch, output: Output) -> Tensor:
@@ -174,21 +175,25 @@ def compared(first: Floats, second: Floats, real: Bools, k: int) -> Chunk:
     """The measures of one pair, from scores (B, length): (B,) each, nan where undefined."""
     found = kendall(first, second, real)
     constant = np.isnan(found.tau)  # nothing is ranked: then no measure means anything
-    overlap = np.where(constant, np.nan, top_k_overlap(first, second, real, k))
+    tops: Chunk = {}
+    for name, many in (("same_first", 1), ("overlap", k)):
+        tops[name] = np.where(constant, np.nan, top_k_overlap(first, second, real, many))
+        tops[f"{name}_expected"] = np.where(constant, np.nan, expected_overlap(found.n_tokens, many))
     return {
         "tau": found.tau,
         "p": found.p,
         "spearman": spearman(first, second, real),
         "weighted_tau": weighted_kendall(first, second, real),
-        "overlap": overlap,
-        "overlap_expected": np.where(constant, np.nan, expected_overlap(found.n_tokens, k)),
+        **tops,
     }
 
 
 def summarise(table: pa.Table) -> Summary:
     """For each pair, overall and by predicted class: n, undefined, mean, std, interval of each measure.
 
-    `tau` also has sig_frac, the share of the defined ones with p <= .05 (table 2), and `significant`, the same by sign.
+    `tau` also has sig_frac, the share of the defined ones with p <= .05 (table 2), and `significant`, the same by sign;
+    `same_first` and `overlap` have `expected`, what a random order would get. Rows of before version 3 have no
+    `same_first`, and so it is not in their summary.
     """
     names = table["pair"].to_numpy(zero_copy_only=False)
     return {str(name): _by_class(table.filter(pa.array(names == name))) for name in dict.fromkeys(names)}
@@ -203,13 +208,14 @@ def _by_class(table: pa.Table) -> Line:
 
 
 def _line(table: pa.Table) -> Line:
-    p, expected = column(table, "p"), column(table, "overlap_expected")
+    p, known = column(table, "p"), [name for name in MEASURES if name in table.column_names]
     line = {
         name: spread(column(table, name), p if name == "tau" else None, within=COLUMNS[name].possible)
-        for name in MEASURES
+        for name in known
     }
     line["tau"]["significant"] = plain(asdict(significant(column(table, "tau"), p)))
-    line["overlap"]["expected"] = mean(expected)
+    for name in set(known) & set(EXPECTED):
+        line[name]["expected"] = mean(column(table, f"{name}_expected"))
     return line
 
 
@@ -236,6 +242,9 @@ COLUMNS = {
         "1: both rank the words alike; 0: no relation; −1: they rank them in reverse.",
         bins=40,
     ),
+    "same_first": Column(
+        "same strongest word", 0, 1, "1: both put the same word first; 0: they do not.", bins=2
+    ),
     "spearman": Column("Spearman's ρ", -1, 1, "As τ, on ranks: 1 is full agreement, 0 none."),
     "weighted_tau": Column(
         "top-weighted τ", -1, 1, "As τ, but agreement about the strongest words counts most."
@@ -245,12 +254,14 @@ COLUMNS = {
     ),
     "p": Column("p of τ", 0, 1, "How often chance gives as much agreement.", drawn=False),
     "overlap_expected": Column("overlap by chance", 0, 1, "What a random order would get.", drawn=False),
+    "same_first_expected": Column("same by chance", 0, 1, "What a random order would get.", drawn=False),
 }
 
 CORRELATION = Experiment(
     name="correlation", question=QUESTION, paper="Jain & Wallace 2019, section 4.1",
-    config=CorrelationConfig, needs=frozenset({"attends"}), version="2", run=run, summarise=summarise,
+    config=CorrelationConfig, needs=frozenset({"attends"}), version="3", run=run, summarise=summarise,
     asks="whether its attention agrees with other explanations", columns=COLUMNS, by="pair",
+    scale="agreement with other explanations: 0 as a random order, 1 as they agree with each other",
     group_title=pair_name,
     measures=(
         _measure("tau_g", "τ of attention and gradient × input", "τ gradient", "attention/gradient_x_input"),
@@ -261,11 +272,25 @@ CORRELATION = Experiment(
             "τ of the two",
             "gradient_x_input/omission",
         ),
+        Measure(
+            "same_first",
+            "same strongest word by attention and leave-one-out",
+            "same first word",
+            "same_first",
+            "attention/omission.overall.same_first",
+            "attention/omission",
+        ),
         _measure("tau_random", "τ of attention and a random order", "τ random", "attention/random"),
     ),
     statistics=(
         _statistic("τ with gradients", "attention/gradient_x_input"),
         _statistic("τ with leave-one-out", "attention/omission"),
+        Statistic(
+            "same first word",
+            "attention/omission.overall.same_first.mean",
+            "Same first word: the share of the texts whose most attended word is also the strongest by leave-one-out.",
+            ".0%",
+        ),
     ),
     draw=figures, judge=verdict, examples=reasons, tabulate=compare,
     forwards=(3, 1),  # the prediction, a gradient (forward and backward), and each word left out

@@ -5,9 +5,10 @@ That agreement is a reference and no ceiling: attention can agree better with bo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from heedful.experiments.description import Reason, Trial, places_by
 from heedful.experiments.verdict import (
@@ -34,23 +35,26 @@ APART = 0.2  # tau between chance and reference, or there is nothing to measure 
 RESAMPLES = 1000
 RULE = (
     f"From {AGREES:.0%} of the way from chance to the reference on: it agrees; from {PARTLY:.0%} on: partly; "
-    f"below: weakly. Reference: how well gradients and leave-one-out agree with each other."
+    f"below: weakly. Reference: how well gradients and leave-one-out agree with each other. Two ways count alike: the "
+    f"order of all words (Kendall's τ), and whether the strongest word is the same."
 )
 CLAIM = "attention agrees with other explanations better than a random order"
 WORDINGS: dict[Grade, Wording] = {
     "for": Wording("Yes", "agrees with other explanations about as well as they agree with each other"),
-    "mixed": Wording("Partly", "agrees only partly with other explanations"),
+    "mixed": Wording("Partly", "agrees with other explanations only in part"),
     "against": Wording("Only weakly", "agrees only weakly with other explanations"),
 }
 NO_BETTER = Wording("No", "agrees with other explanations no better than chance")
 
 
 def verdict(trial: Trial) -> Verdict:
-    """tau of attention with gradients and leave-one-out, on the way from chance to the reference.
+    """How far attention gets, with gradients and leave-one-out, on the way from chance to the reference.
 
-    The reference is the tau of gradients with leave-one-out; chance is that of a random order, by its law and not by a
-    draw (measure/chance.py): it is 0. share = (tau - chance) / (reference - chance) of the means over the texts where
-    all of them are defined, its interval by a bootstrap over those texts. The claim: by sign flips.
+    share = (agreement - chance) / (reference - chance), of the means over the texts where all is defined; the interval
+    by a bootstrap over those texts. Agreement is measured twice, and the mean of both shares is graded: Kendall's tau,
+    which gives every word the same say (a random order gets 0, by its law and not by a draw: measure/chance.py), and
+    whether the strongest word is the same (a random order: 1 / T). The reference is that of gradients with
+    leave-one-out; a measure by which they hardly agree with each other does not count. The claim: tau, by sign flips.
     """
     rows = [rows_of(trial.table, "pair", pair) for pair in (*ATTENTION_PAIRS, REFERENCE)]
     taus = [column(one, "tau") for one in rows]
@@ -63,18 +67,21 @@ def verdict(trial: Trial) -> Verdict:
     if defined.shape[1] < 2:
         sentence = "Agreement is undefined: the attention gives all words of a text the same weight."
         return unclear("Undefined", sentence, "is the same for every word")
+    first = _same_first(rows)[:, known]  # (4, texts), or none of rows that were made before it was asked
     reference = float(defined[2].mean())
     numbers = (
-        f"Kendall's τ, mean over {defined.shape[1]:,} texts: {_mean(defined[0])} with gradient × input, "
-        f"{_mean(defined[1])} with leave-one-out; a random order gets 0 ± {1.96 * floor.std:.2f} (95%, by its law), "
-        f"and the two alternatives agree with each other at {two_digits(reference):.2f}."
+        f"Kendall's τ of all words, mean over {defined.shape[1]:,} texts: {_mean(defined[0])} with "
+        f"gradient × input, {_mean(defined[1])} with leave-one-out; a random order gets 0 ± {1.96 * floor.std:.2f} "
+        f"(95%, by its law), and the two alternatives agree with each other at {two_digits(reference):.2f}."
+        f"{_told_first(first)}"
     )
-    grade = grade_of_agreement(defined.mean(1))
-    if grade == "unclear":
+    measures = [one for one in (defined, first) if len(one) and one[2].mean() - one[3].mean() >= APART]
+    if not measures:
         sentence = f"The other explanations hardly agree with each other: nothing to compare with. {numbers}"
         clause = "cannot be compared, because the other explanations disagree with each other"
         return unclear("Cannot be told", sentence, clause)
-    found, p = _share(defined), sign_flip_test(defined[:2].mean(0))
+    found, p = _share(*measures), sign_flip_test(defined[:2].mean(0))
+    grade = grade_at(found.value, PARTLY, AGREES, rising=True)
     no_better = found.high <= 0 or (found.value < PARTLY and found.low <= 0)
     answer, clause = NO_BETTER if no_better else WORDINGS[grade]
     reached = (
@@ -89,16 +96,27 @@ def verdict(trial: Trial) -> Verdict:
     )
 
 
+def _same_first(rows: Sequence[pa.Table]) -> Floats:
+    """Whether the strongest word is the same, of both pairs with attention, the reference, and by chance: (4, texts);
+    (0, texts) of rows that do not have it."""
+    if "same_first" not in rows[0].column_names:
+        return np.zeros((0, len(rows[0])))
+    return np.stack([*(column(one, "same_first") for one in rows), column(rows[0], "same_first_expected")])
+
+
+def _told_first(first: Floats) -> str:
+    if not len(first):
+        return ""
+    gradients, omission, both, chance = first.mean(1).tolist()
+    return (
+        f" The most attended word is also the strongest by leave-one-out in {omission:.0%} of the texts and by "
+        f"gradient × input in {gradients:.0%}; these two name the same word in {both:.0%}, a random order would in "
+        f"{chance:.0%}."
+    )
+
+
 def unclear(answer: str, sentence: str, clause: str) -> Verdict:
     return Verdict(QUESTION, "unclear", answer, sentence, RULE, clause, bars=(PARTLY, AGREES))
-
-
-def grade_of_agreement(means: Floats) -> Grade:
-    """Of the mean taus with gradients and with leave-one-out, the reference and chance, over the same texts."""
-    gradients, omission, reference, floor = means.tolist()
-    if reference - floor < APART:
-        return "unclear"
-    return grade_at(((gradients + omission) / 2 - floor) / (reference - floor), PARTLY, AGREES, rising=True)
 
 
 def _mean(values: Floats) -> str:
@@ -106,26 +124,41 @@ def _mean(values: Floats) -> str:
     return interval(Interval(float(values.mean()), low, high))
 
 
-def _share(taus: Floats) -> Interval:
-    """(4, texts) -> the share of the way, with the interval of a bootstrap over texts.
+def _share(*measures: Floats) -> Interval:
+    """(4, texts) of each measure -> the mean share of the way, with the interval of a bootstrap over texts.
 
     Draws in which the others do not agree with each other at all have no share and are left out.
     """
 
     def share(means: Floats) -> Floats:
-        shares: Floats = (means[:2].mean(0) - means[3]) / (means[2] - means[3])
-        return shares
+        shares: Floats = (means[:, :2].mean(1) - means[:, 3]) / (means[:, 2] - means[:, 3])
+        return np.asarray(shares.mean(0))
 
-    drawn = resampled_means(taus, RESAMPLES)
-    low, high = np.quantile(share(drawn[:, drawn[2] > drawn[3]]), [0.025, 0.975])
-    return Interval(float(share(taus.mean(1, keepdims=True))[0]), float(low), float(high))
+    drawn = resampled_means(np.concatenate(measures), RESAMPLES).reshape(len(measures), 4, -1)
+    known = (drawn[:, 2] > drawn[:, 3]).all(0)
+    low, high = np.quantile(share(drawn[..., known]), [0.025, 0.975])
+    return Interval(float(share(np.stack(measures).mean(2, keepdims=True))[0]), float(low), float(high))
 
 
 def reasons(trial: Trial) -> Iterator[Reason]:
-    """Where the order of the gradients is that of the attention, and where it is not."""
-    rows = rows_of(trial.table, "pair", ATTENTION_PAIRS[0])
+    """Where attention and leave-one-out put the same word first, and where they do not; then by their tau."""
+    rows = rows_of(trial.table, "pair", ATTENTION_PAIRS[1])
     tau = column(rows, "tau")
-    with_gradients = "agreement of the attention's order of words with that of the gradients"
-    yield Reason("Attention agrees", f"The highest {with_gradients}.", places_by(rows, -tau))
-    both = ("attention", "gradient_x_input")
-    yield Reason("Attention disagrees", f"The lowest {with_gradients}.", places_by(rows, tau), both)
+    same = (
+        column(rows, "same_first")
+        if "same_first" in rows.column_names
+        else np.where(np.isnan(tau), np.nan, 0.0)
+    )
+    both = ("attention", "omission")
+    yield Reason(
+        "Attention agrees",
+        "The most attended word is also the one whose deletion matters most, and the other words come in much the "
+        "same order.",
+        places_by(rows, -same, -tau),
+    )
+    yield Reason(
+        "Attention disagrees",
+        "It looks most at one word, and deleting another one matters most.",
+        places_by(rows, same, tau),
+        both,
+    )

@@ -190,6 +190,7 @@ DECEPTION = Experiment(
     name="deception", question=QUESTION, paper="Pruthi et al. 2020, section 3; Bastings & Filippova 2020, section 4",
     config=DeceptionConfig, needs=frozenset({"attends", "differentiable"}), version="1", run=run,
     summarise=summarise, asks="whether copies of it can be trained to hide the words that they use from attention",
+    scale="attention that a copy trained to hide its words leaves on them, 1 being what was there before",
     columns=COLUMNS, by="question",
     measures=(
         Measure("deception", "attention that the strongest penalty leaves on hidden words", "α hidden",

@@ -42,7 +42,7 @@ HARDLY, PARTLY = 0.1, 0.5  # of the attention that was there
 NOTHING = 0.05  # attention on hidden words below which there is nothing to hide
 WORDINGS: dict[Grade, Wording] = {
     "for": Wording("No", "cannot be trained away from the words that are used"),
-    "mixed": Wording("In part", "can in part be trained away from the words that are used"),
+    "mixed": Wording("To a degree", "can to a degree be trained away from the words that are used"),
     "against": Wording("Yes", "can be trained to hide the words that are used"),
 }
 RULE = (

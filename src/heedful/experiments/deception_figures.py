@@ -10,7 +10,7 @@ import altair as alt
 from heedful.figures.drawing import Data, chart, draws, finish
 from heedful.figures.figure import Spec
 from heedful.figures.names import method_name
-from heedful.figures.theme import CLASSES, variable
+from heedful.figures.theme import SERIES, variable
 
 Lines = Mapping[str, Mapping[str, Any]]
 RIGHT, ATTENDED, WITHOUT = "texts that are right", "attention on hidden words", "without the words"
@@ -59,7 +59,7 @@ def _dots(
     """A dot with its interval for each row: places from top to bottom, kinds by colour and shape."""
     data: Data = [row for row in rows if row["value"] is not None]
     scale = alt.Scale(domain=list(domain), nice=False)
-    colours = [variable(CLASSES[i % len(CLASSES)]) for i in range(len(kinds))]
+    colours = [variable(SERIES[i % len(SERIES)]) for i in range(len(kinds))]
     shapes = [SHAPES[i % len(SHAPES)] for i in range(len(kinds))]
     colour = alt.Color("what:N", sort=kinds, scale=alt.Scale(domain=kinds, range=colours), title=None)
     shape = alt.Shape("what:N", sort=kinds, scale=alt.Scale(domain=kinds, range=shapes), title=None)

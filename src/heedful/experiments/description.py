@@ -16,7 +16,7 @@ import pyarrow as pa
 from heedful.config import Config
 from heedful.measure.columns import Floats, Frame, frame
 
-Setting = tuple[str, str, str]  # dataset, encoder, attention
+Setting = tuple[str, str, str]  # dataset, encoder, attention (and the variant, in a study that has some)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,10 @@ class Measure:
     column: str
     line: str  # where n, mean, low and high of it stand in the summary: a path of keys with dots
     group: str | None = None  # the value of `Experiment.by` whose rows are meant
+    rising: bool = True  # more speaks for the attention
+    undefined: float | None = (
+        None  # what an undefined value counts as where runs are compared; None: it is left out
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +137,16 @@ class Published(Config):
     encoder: str
     attention: str
     value: float
+    variant: str = ""  # of a study that has some
 
     @property
     def setting(self) -> Setting:
-        return self.dataset, self.encoder, self.attention
+        return setting_of(self.dataset, self.encoder, self.attention, self.variant)
+
+
+def setting_of(dataset: str, encoder: str, attention: str, variant: str = "") -> Setting:
+    """A setting, in which a variant stands beside the attention: tables of studies with and without are alike."""
+    return dataset, encoder, f"{attention}, {variant}" if variant else attention
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,7 @@ ERASURE = Experiment(
     config=ErasureConfig, needs=frozenset({"attends", "edits_attention"}), version="2", run=run,
     summarise=summarise,
     asks="whether removing the most attended item matters more than removing another one", columns=COLUMNS,
+    scale="share of the texts in which the most attended item matters more than a random other one",
     measures=(Measure("erasure", "ΔJS of the most attended item and another", "ΔJS", "delta_js", "overall"),),
     statistics=(
         Statistic(

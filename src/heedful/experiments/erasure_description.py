@@ -47,7 +47,7 @@ COLUMNS = {
 ERASURE_QUESTION = "Does removing the most attended item change the output more than removing another one?"
 ERASURE_WORDINGS: dict[Grade, Wording] = {
     "for": Wording("Yes", "points at items that matter more than others"),
-    "mixed": Wording("Mostly", "points, mostly, at items that matter more than others"),
+    "mixed": Wording("Mostly", "mostly points at items that matter more than others"),
     "against": Wording("Not reliably", "does not reliably point at items that matter more than others"),
 }
 OFTEN, MOSTLY = 0.75, 0.9  # of the texts; half of them would be chance
@@ -143,9 +143,9 @@ FLIPS_QUESTION = (
 )
 SOMETIMES, USUALLY = 0.25, 0.5  # of the texts
 FLIPS_WORDINGS: dict[Grade, Wording] = {
-    "for": Wording("Usually", "holds, in its largest weight, what decides"),
-    "mixed": Wording("Sometimes", "holds, in its largest weight, what decides in some texts only"),
-    "against": Wording("Seldom", "seldom holds, in its largest weight, what decides"),
+    "for": Wording("Usually", "usually puts its largest weight on what decides"),
+    "mixed": Wording("Sometimes", "puts its largest weight on what decides in some texts only"),
+    "against": Wording("Seldom", "seldom puts its largest weight on what decides"),
 }
 FLIPS_RULE = (
     f"Without the most attended item the decision is another one in {USUALLY:.0%} of the texts or more: it rests on "

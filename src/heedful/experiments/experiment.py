@@ -73,6 +73,7 @@ class Experiment:
     run: Callable[..., Iterator[Chunk]]
     summarise: Callable[[pa.Table], Summary]
     asks: str = ""  # the question as a clause: "whether its attention agrees with other explanations"
+    scale: str = ""  # what the value of its verdict is, in words, for the bar on a page
     columns: Mapping[str, Column] = field(default_factory=dict)  # the first that is drawn is shown first
     by: str | None = None  # the column that tells the several rows of one text apart
     group_title: Callable[[str], str] = str  # what a value of that column is called
@@ -120,7 +121,7 @@ class Experiment:
         if self.judge is None:
             return None
         texts = len(pc.unique(trial.table["example"]))
-        return settle(self.judge(trial), texts)
+        return replace(settle(self.judge(trial), texts), scale=self.scale)
 
     def compare(self, evidence: Evidence) -> Comparison:
         """Runs of a study beside published numbers."""

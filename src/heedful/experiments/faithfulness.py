@@ -59,13 +59,17 @@ class FaithfulnessConfig(Config):
     operators: tuple[str, ...] = Field(default=OPERATORS, min_length=1)
     options: dict[str, dict[str, Any]] = Field(default_factory=dict)
     bins: tuple[float, ...] = Field(default=BINS, min_length=1)
-    target: int | None = Field(default=None, ge=0)  # a label by number; None: the predicted one of each text
+    target: int | None = Field(
+        default=None, ge=0, lt=2**63
+    )  # a label by number; None: the predicted one of each text
     exact: int = Field(default=8, ge=0, le=12)  # words up to which all sets are asked
-    beam: int = Field(default=2, ge=0)  # sets kept at each size by the search in longer texts; 0: no search
-    draws: int = Field(default=10, ge=1)  # random orders of longer texts
-    control_draws: int = Field(default=1, ge=1)  # orders that the method `random` is the mean of
-    soft_draws: int = Field(default=5, ge=1)
-    points: int = Field(default=20, ge=2)  # of the curves of texts with more words than this
+    beam: int = Field(
+        default=2, ge=0, le=1000
+    )  # sets kept at each size by the search in longer texts; 0: no search
+    draws: int = Field(default=10, ge=1, le=10_000)  # random orders of longer texts
+    control_draws: int = Field(default=1, ge=1, le=10_000)  # orders that the method `random` is the mean of
+    soft_draws: int = Field(default=5, ge=1, le=10_000)
+    points: int = Field(default=20, ge=2, le=10_000)  # of the curves of texts with more words than this
 
     @field_validator("methods", "operators")
     @classmethod
@@ -155,6 +159,7 @@ FAITHFULNESS = Experiment(
     name="faithfulness", question=QUESTION, paper="DeYoung et al. 2020; Edin et al. 2024; Zhao & Aletras 2023",
     config=FaithfulnessConfig, needs=frozenset({"predicts"}), version="1", run=run, summarise=summarise,
     asks="whether its explanations point at the words that the prediction rests on",
+    scale="how well attention finds the words that count: 0 as a random order, 1 as the best order found",
     columns=COLUMNS, by="method_operator", group_title=title_of,
     measures=(_measure("attention", "attention"), _measure("omission", "leave-one-out")),
     statistics=(

@@ -18,7 +18,7 @@ from heedful.figures.names import join_words, method_name
 from heedful.measure.columns import Floats, column, rows_of
 from heedful.measure.statistics import Interval, between_seeds
 
-QUESTION = "Which methods point at the words that the prediction rests on, and how much of the possible do they reach?"
+QUESTION = "Which explanations point at the words that the prediction rests on?"
 ATTENTION = "attention"
 SOME, MUCH = 0.2, 0.5  # of the way from a random order to the best one found
 RULE = (
@@ -104,8 +104,8 @@ def title_of(group: str) -> str:
 
 
 WORDINGS: dict[Grade, Wording] = {
-    "for": Wording("Attention does", "points at words that the prediction rests on"),
-    "mixed": Wording("Attention does in part", "points at words that the prediction rests on in part"),
+    "for": Wording("Attention does", "points at the words that the prediction rests on"),
+    "mixed": Wording("Attention does, in part", "points at some of the words that the prediction rests on"),
     "against": Wording("Attention does not", "does not point at the words that the prediction rests on"),
 }
 

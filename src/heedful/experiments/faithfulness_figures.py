@@ -13,7 +13,7 @@ from heedful.experiments.faithfulness_metrics import FRACTIONS
 from heedful.figures.drawing import Data, chart, draws, finish
 from heedful.figures.figure import Spec
 from heedful.figures.names import method_name
-from heedful.figures.theme import CLASSES, variable
+from heedful.figures.theme import SERIES, variable
 from heedful.measure.columns import Floats, rows_of
 from heedful.measure.statistics import mean_interval
 
@@ -35,13 +35,13 @@ def curve_lines(table: pa.Table, name: str, operator: str, scale: str) -> Spec:
     colour = alt.Color(
         "method:N",
         title="method",
-        scale=alt.Scale(domain=names, range=[variable(CLASSES[i % len(CLASSES)]) for i in range(len(names))]),
+        scale=alt.Scale(domain=names, range=[variable(SERIES[i % len(SERIES)]) for i in range(len(names))]),
     )
     dash = alt.StrokeDash(
         "method:N",
         title="method",
         scale=alt.Scale(
-            domain=names, range=[DASHES[i // len(CLASSES) % len(DASHES)] for i in range(len(names))]
+            domain=names, range=[DASHES[i // len(SERIES) % len(DASHES)] for i in range(len(names))]
         ),
     )
     tip = [
@@ -106,7 +106,7 @@ def reached_bars(lines: Sequence[tuple[str, str, Mapping[str, Any]]]) -> Spec:
         "operator:N",
         title="removed by",
         scale=alt.Scale(
-            domain=operators, range=[variable(CLASSES[i % len(CLASSES)]) for i in range(len(operators))]
+            domain=operators, range=[variable(SERIES[i % len(SERIES)]) for i in range(len(operators))]
         ),
     )
     tip = [

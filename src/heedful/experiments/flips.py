@@ -87,6 +87,7 @@ FLIPS = Experiment(
     name="flips", question=FLIPS_QUESTION, paper="Serrano & Smith 2019, section 4.2, table 2",
     config=ErasureConfig, needs=frozenset({"attends", "edits_attention"}), version="2", run=run,
     summarise=summarise, asks="whether removing the most attended item changes the decision",
+    scale="share of the texts whose decision changes without the most attended item",
     columns=COLUMNS,
     measures=(
         Measure(

@@ -151,6 +151,7 @@ HEADS = Experiment(
     name="heads", question=QUESTION, paper="Michel et al. 2019; Voita et al. 2019", config=HeadsConfig,
     needs=frozenset({"attends", "edits_attention"}), version="1", run=run, summarise=summarise,
     asks="whether its output changes when one head of attention is made uniform or shut off",
+    scale="share of the heads that hardly change the prediction",
     columns=COLUMNS, by="question",
     measures=(Measure("heads", "output change when one head is changed", "Δŷ head", "tvd", "overall"),),
     statistics=(

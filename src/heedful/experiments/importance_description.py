@@ -16,7 +16,7 @@ from heedful.measure.columns import Floats, column, rows_of
 from heedful.measure.paired import sign_flip_test
 from heedful.measure.statistics import Interval, between_seeds, resampled_means
 
-QUESTION = "How many of the items must go before the decision is another, and how many would be enough?"
+QUESTION = "Does attention find the few items that the decision rests on?"
 RANDOM = "random"
 WELL, PARTLY = 0.8, 0.5  # of the way from a random order to the smallest set
 RESAMPLES = 1000
@@ -46,9 +46,9 @@ def ranking_name(ranking: str) -> str:
 
 
 WORDINGS: dict[Grade, Wording] = {
-    "for": Wording("Few, and attention finds them", "finds the items that the decision rests on"),
-    "mixed": Wording("Partly found", "finds the items that the decision rests on only in part"),
-    "against": Wording("Hardly found", "hardly finds the items that the decision rests on"),
+    "for": Wording("Yes", "finds the few items that the decision rests on"),
+    "mixed": Wording("Only in part", "finds only some of the items that the decision rests on"),
+    "against": Wording("Hardly", "hardly finds the items that the decision rests on"),
 }
 
 

@@ -167,6 +167,7 @@ MASKED_TWIN = Experiment(
     name="masked_twin", question=QUESTION, paper="Madsen et al. 2024", config=MaskedTwinConfig,
     needs=frozenset({"predicts"}), version="1", run=run, summarise=summarise,
     asks="whether what masking words says of it can be believed", columns=COLUMNS, by="masking",
+    scale="accuracy that masking takes only because masked texts are strange to the model",
     group_title=group_title,
     measures=(Measure("masked_twin", "probability lost with words hidden", "drop", "drop", "overall"),),
     statistics=(

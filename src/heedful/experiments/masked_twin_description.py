@@ -28,7 +28,7 @@ RULE = (
 )
 WORDINGS: dict[Grade, Wording] = {
     "for": Wording("Yes", "can be judged by masking words"),
-    "mixed": Wording("With caution", "can be judged by masking words with caution only"),
+    "mixed": Wording("With caution", "can be judged by masking words, but only with caution"),
     "against": Wording("No", "cannot be judged by masking words"),
 }
 COLUMNS = {
@@ -150,7 +150,9 @@ def verdict(trial: Trial) -> Verdict:
         f"{line['n']:,} texts. Probability lost without the strongest words, of the model: {ranking('drop')}; of the "
         f"twin: {ranking('twin_drop')}.{order}{border(found, *BARS)}"
     )
-    return Verdict(QUESTION, grade, answer, sentence, RULE, clause, *ends(found), bars=BARS, counts=False)
+    return Verdict(
+        QUESTION, grade, answer, sentence, RULE, clause, *ends(found), bars=BARS, counts=False, rising=False
+    )
 
 
 def figures(trial: Trial) -> list[Figure]:

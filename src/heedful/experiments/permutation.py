@@ -1,4 +1,4 @@
-"""Would the prediction have been another, had the same weights been given to other words?
+"""Would the prediction change if the same weights were given to other words?
 
 Jain & Wallace 2019, section 4.2.1, Algorithm 2 and figure 3: the model's attention is permuted over the
 real words 100 times, the states stay as they are, and the median of TVD[y(permuted), y] is set against the
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from heedful.experiments.observe import Observed
     from heedful.models.network import Network
 
-QUESTION = "Would the prediction have been another, had the same weights been given to other words?"
+QUESTION = "Would the prediction change if the same weights were given to other words?"
 HARDLY, MUCH = 0.05, 0.2  # TVD of the output
 RULE = (
     f"Median change of the output below {HARDLY:g}: hardly; below {MUCH:g}: somewhat; from there on: yes. "
@@ -39,9 +39,9 @@ MEANINGS: dict[Grade, str] = {  # on this model
     "against": "the attention weights are not what decides",
 }
 WORDINGS: dict[Grade, Wording] = {
-    "for": Wording("Yes", "decides the prediction to a large part"),
-    "mixed": Wording("Somewhat", "moves the prediction somewhat"),
-    "against": Wording("Hardly", "hardly moves the prediction"),
+    "for": Wording("Yes", "decides much of the prediction"),
+    "mixed": Wording("Somewhat", "moves the prediction somewhat when it is shuffled"),
+    "against": Wording("Hardly", "can be shuffled and hardly changes the prediction"),
 }
 _CELLS = 1 << 22  # weights of permuted attention held at once: 32 MB
 
@@ -49,7 +49,7 @@ _CELLS = 1 << 22  # weights of permuted attention held at once: 32 MB
 class PermutationConfig(AttentionChoice):
     """Defaults of the paper."""
 
-    permutations: int = Field(default=100, ge=1)
+    permutations: int = Field(default=100, ge=1, le=100_000)
 
 
 def run(
@@ -201,6 +201,7 @@ PERMUTATION = Experiment(
     name="permutation", question=QUESTION, paper="Jain & Wallace 2019, section 4.2.1",
     config=PermutationConfig, needs=frozenset({"attends", "edits_attention"}), version="1", run=run,
     summarise=summarise, asks="whether the prediction changes when attention is shuffled", columns=COLUMNS,
+    scale="change of the prediction when the attention is shuffled, 1 being all of it",
     measures=(
         Measure("permutation", "output change under shuffled attention", "Δŷ shuffled", "median", "overall"),
     ),

@@ -251,6 +251,7 @@ PLANTED = Experiment(
     name="planted", question=CLAIM.question, paper="Bastings et al. 2022", config=PlantedConfig,
     needs=frozenset({"predicts"}), version="1", run=run, summarise=summarise,
     asks="whether its explanations find words that are known to decide", columns=COLUMNS | OWN_COLUMNS, by="method",
+    scale="planted words that attention finds: 0 as a random order, 1 all of them",
     group_title=method_title,
     measures=(
         Measure(

@@ -72,7 +72,7 @@ class PointingConfig(EvidenceConfig):
     absolute: bool = False  # a word that speaks against the label is no reason for it
     documents: Literal["hybrid", "given"] = "hybrid"  # mixed sentences, or the texts with their own evidence
     # of a hybrid document, each of another text; fewer where there are fewer texts
-    sentences: int = Field(default=10, ge=2)
+    sentences: int = Field(default=10, ge=2, le=10_000)
 
 
 def run(
@@ -161,6 +161,7 @@ POINTING = Experiment(
     name="pointing", question=CLAIM.question, paper="Poerner et al. 2018, section 4", config=PointingConfig,
     needs=frozenset({"predicts"}), version="1", run=run, summarise=summarise_evidence,
     asks="whether its explanations point at the sentences that speak for the predicted label", columns=COLUMNS,
+    scale="how often attention points there: 0 as a random word, 1 always",
     by="method", group_title=method_title,
     measures=(
         Measure(

@@ -7,14 +7,16 @@ product with (words, outputs) instead of (words, hidden).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from heedful.experiments.experiment import Ints
-from heedful.experiments.observe import Level, Observed, Observer, common_fields, real_words_first, to_front
+from heedful.experiments.observe import Level, Observed, common_fields, real_words_first, to_front
 from heedful.models.classifier import AttentiveClassifier, Decoder
 from heedful.models.hierarchical import HierarchicalOutput
 from heedful.models.network import Network
@@ -27,6 +29,11 @@ class PooledStates(Observed):
     projected: Tensor = field(kw_only=True)  # (B, T, outputs or features)
     query: Tensor | None = field(kw_only=True)  # (B, hidden)
     candidates: Tensor | None = field(kw_only=True)  # (B, labels) bool
+
+    @property
+    def theta(self) -> nn.Linear | None:
+        """The decoder's map of the context where it is all of the decoder: then logits are linear in the weights."""
+        return self.decoder.theta
 
     def decode(self, alphas: Tensor) -> Tensor:
         return self.readout(alphas @ self.projected)
@@ -42,17 +49,40 @@ class PooledStates(Observed):
         states = self.projected.gather(1, order.unsqueeze(-1).expand_as(self.projected))
         left = after(weights).unsqueeze(-1)  # (B, T, 1)
         context = after(weights.unsqueeze(-1) * states) / torch.where(left > 0, left, 1.0)  # (B, T, features)
-        return self.readout(context).masked_fill(left <= 0, torch.nan)
+        none = (weights.cumsum(1) <= 0).unsqueeze(-1)  # (B, T, 1): what is gone had no weight
+        q = torch.where(none, self.y.unsqueeze(1), self.readout(context))
+        return q.masked_fill(left <= 0, torch.nan)
 
-    def shortened(self) -> PooledStates:
+    def shortened(self) -> Self:
         """Without the columns that are padding in every text."""
         width = int(self.n_words.max(initial=0))
         return replace(
             self, projected=self.projected[:, :width], alpha=self.alpha[:, :width], real=self.real[:, :width]
         )
 
+    def arithmetic(self, row: int = 0, digits: int = 7) -> dict[str, Any]:
+        """What it takes to ask about another attention where there is no torch (report/attention.js):
+
+            logits = W2 tanh(z) + b2, or z where the readout is linear;   z = bias + sum_t alpha_t projected_t
+
+        As JSON values, rounded to so many digits: `link` by name, `projected` (words, features), `bias` (features,),
+        and of a readout with a query `W2`, `b2` and the `candidates` (labels,).
+        """
+        real, decoder = self.real[row], self.decoder
+        bias = decoder.first.bias
+        if decoder.W2 is not None and decoder.Wq is not None:
+            assert self.query is not None
+            bias = bias + decoder.Wq(self.query[row])
+        last = {} if decoder.W2 is None else {"W2": decoder.W2.weight, "b2": decoder.W2.bias}
+        numbers = {"projected": self.projected[row][real], "bias": bias, **last}
+        return {
+            "link": self.link.name,
+            **{name: round_to_digits(value, digits) for name, value in numbers.items()},
+            "candidates": None if self.candidates is None else self.candidates[row].tolist(),
+        }
+
     @classmethod
-    def observer(cls, network: Network, level: Level = "word") -> Observer:
+    def observer(cls, network: Network, level: Level = "word") -> Callable[[Ints, Batch], PooledStates]:
         """Of the states of words, or of sentences. The decoder is copied to float64 once."""
         assert isinstance(network, AttentiveClassifier)
         decoder = deepcopy(network.decoder).double().cpu().requires_grad_(False)
@@ -77,6 +107,13 @@ class PooledStates(Observed):
             )
 
         return observe
+
+
+def round_to_digits(values: Tensor, digits: int) -> Any:
+    """As nested lists: seven digits are what float32 has, and half of what JSON would take for float64."""
+    if values.dim() == 0:
+        return float(f"{float(values):.{digits}g}")
+    return [round_to_digits(one, digits) for one in values]
 
 
 def after(values: Tensor) -> Tensor:

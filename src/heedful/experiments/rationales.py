@@ -49,7 +49,7 @@ CLAIM = Claim(
     ),
     wordings={
         "for": Wording("Yes", "points at the words that people point at"),
-        "mixed": Wording("In part", "points in part at the words that people point at"),
+        "mixed": Wording("In part", "points at some of the words that people point at"),
         "against": Wording("No", "points at other words than people do"),
     },
     told=(
@@ -86,6 +86,7 @@ RATIONALES = Experiment(
     name="rationales", question=CLAIM.question, paper="DeYoung et al. 2020, section 4.1", config=RationalesConfig,
     needs=frozenset({"predicts"}), version="1", run=run, summarise=summarise_evidence,
     asks="whether its explanations point at the words that people point at", columns=COLUMNS, by="method",
+    scale="marked words that attention finds: 0 as a random order, 1 all of them",
     group_title=method_title,
     measures=(
         Measure(

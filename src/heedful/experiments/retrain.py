@@ -131,6 +131,7 @@ RETRAIN = Experiment(
     name="retrain", question=QUESTION, paper="Hooker et al. 2019", config=RetrainConfig,
     needs=frozenset({"predicts"}), version="1", run=run, summarise=summarise,
     asks="whether a model trained without the words that it points at is worse than without random words",
+    scale="accuracy lost without the attended words, beyond what random words cost",
     columns=COLUMNS, by="removal", group_title=group_title,
     measures=(Measure("retrain", "accuracy after training without words", "accuracy", "correct", "overall"),),
     statistics=(

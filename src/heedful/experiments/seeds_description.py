@@ -30,7 +30,7 @@ COLUMNS = {
 WORDINGS: dict[Grade, Wording] = {
     "for": Wording("Little", "hardly varies with the seed of training"),
     "mixed": Wording("Somewhat", "varies with the seed of training"),
-    "against": Wording("Much", "varies much with the seed of training"),
+    "against": Wording("A lot", "varies a lot with the seed of training"),
 }
 
 

@@ -25,6 +25,13 @@ HEADLINE_RULE = (
     "and none for, and “with caution” otherwise; it is undecided where undecided verdicts could turn it either way."
 )
 MARKS: dict[Grade, str] = {"for": "✓", "mixed": "~", "against": "✗", "undecided": "±", "unclear": "?"}
+BADGES: dict[Grade, str] = {
+    "for": "supports",
+    "mixed": "mixed",
+    "against": "against",
+    "undecided": "undecided",
+    "unclear": "no answer",
+}
 BELIEVE: dict[Grade, str] = {  # its attention?
     "for": "✓ yes",
     "mixed": "~ with caution",
@@ -67,6 +74,17 @@ class Verdict:
     needed: int | None = None  # texts that would decide it, about
     sensitivity: str = ""  # whether other bars would change the grade
     contains: str = ""  # which uncertainty the interval contains
+    scale: str = ""  # what `value` is, in words (`Experiment.scale`)
+
+    @property
+    def short(self) -> str:
+        """The one sentence that stands beside the badge: what was found, or that it is open."""
+        if self.grade == "undecided":
+            about = "" if self.needed is None else f" About {self.needed:,} texts would."
+            return f"These texts do not decide it.{about}"
+        if self.grade == "unclear":
+            return f"{self.answer}."
+        return f"Its attention {self.clause}."
 
 
 class Wording(NamedTuple):

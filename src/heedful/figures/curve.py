@@ -9,7 +9,7 @@ import altair as alt
 
 from heedful.figures.drawing import HEADROOM, Data, chart, draws, finish, lines_at
 from heedful.figures.figure import Spec
-from heedful.figures.theme import CLASSES, variable
+from heedful.figures.theme import SERIES, variable
 
 
 @draws
@@ -31,7 +31,7 @@ def curve(
     shapes = chart(rows).mark_point(filled=True, size=70, opacity=0.9).encode(
         x=x, y=y,
         color=alt.Color(
-            "kind:N", title=None, scale=alt.Scale(domain=kinds, range=[variable(c) for c in CLASSES[: len(kinds)]])
+            "kind:N", title=None, scale=alt.Scale(domain=kinds, range=[variable(c) for c in SERIES[: len(kinds)]])
         ),
         shape=alt.Shape("kind:N", title=None, scale=alt.Scale(domain=kinds)),
         tooltip=[

@@ -9,7 +9,7 @@ import altair as alt
 
 from heedful.figures.drawing import Data, chart, draws, finish
 from heedful.figures.figure import Spec
-from heedful.figures.theme import CLASSES, variable
+from heedful.figures.theme import SERIES, variable
 from heedful.measure.columns import DIGITS
 
 
@@ -33,7 +33,7 @@ def curves(lines: Mapping[str, Sequence[Mapping[str, Any]]], titles: tuple[str, 
     colour = alt.Color(
         "name:N",
         title=None,
-        scale=alt.Scale(domain=names, range=[variable(CLASSES[i % len(CLASSES)]) for i in range(len(names))]),
+        scale=alt.Scale(domain=names, range=[variable(SERIES[i % len(SERIES)]) for i in range(len(names))]),
     )
     x = alt.X("fraction:Q", title=titles[0], scale=alt.Scale(domain=[0, 1]))
     y = alt.Scale(

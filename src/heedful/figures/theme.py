@@ -1,8 +1,9 @@
 """The colours of pages and figures, once: as CSS variables for the screen, as plain colours for export.
 
 A figure names its colours `var(--c0)`; the page that holds it decides what that is, so one drawing serves
-light and dark screens and paper. The colours of classes are told apart with any common colour blindness
-(after Okabe & Ito 2008), and no meaning is carried by a colour alone.
+light and dark screens and paper. Two palettes never mean the same: labels are green, pink, gold and slate; what speaks
+for or against is blue or orange, in words, verdicts and badges alike. Each is told apart with any common colour
+blindness (after Okabe & Ito 2008), and no meaning is carried by a colour alone.
 """
 
 from __future__ import annotations
@@ -24,11 +25,17 @@ PALETTE: dict[str, tuple[str, str]] = {  # name -> light, dark
     "c1": ("#d55e00", "#f08c3c"),
     "c2": ("#00835f", "#2fbf93"),
     "c3": ("#a8508a", "#dd94c4"),
-    "for": ("#00664a", "#4fd1a5"),
-    "mixed": ("#7a5200", "#f0c060"),
-    "against": ("#a83200", "#ff9a6b"),
+    "label0": ("#00795a", "#2fbf93"),
+    "label1": ("#a8407f", "#e08fc4"),
+    "label2": ("#8a6a00", "#d8b64a"),
+    "label3": ("#52606e", "#a3b3c2"),
+    "looks": ("#7a3fb8", "#b58be8"),  # attention, which has no direction
+    "for": ("#0060a0", "#6fb7ee"),
+    "mixed": ("#5a5a5a", "#c4c4c4"),
+    "against": ("#a84300", "#ff9f4a"),
 }
-CLASSES = ("c0", "c1", "c2", "c3")  # a figure with more classes than these shows them together
+SERIES = ("c0", "c1", "c2", "c3")  # of methods and other lines of one figure
+CLASSES = ("label0", "label1", "label2", "label3")  # a figure with more labels than these shows them together
 
 
 def variable(name: str) -> str:

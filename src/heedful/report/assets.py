@@ -25,11 +25,11 @@ def text_of(name: str) -> str:
 
 
 def page_style() -> str:
-    return stylesheet() + STYLE + figures.STYLE + text_of("page.css")
+    return stylesheet() + STYLE + figures.STYLE + text_of("parts.css") + text_of("page.css")
 
 
 def page_script() -> str:
-    return figures.drawing() + text_of("page.js")
+    return figures.drawing() + "".join(map(text_of, ("attention.js", "opening.js", "tip.js", "page.js")))
 
 
 def digest(text: str) -> str:

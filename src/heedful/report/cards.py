@@ -19,6 +19,10 @@ from heedful.report.findings import Illustrated
 
 Row = dict[str, Any]
 
+FIRST = (
+    "attention",
+    "omission",
+)  # shown before anybody asks for more: what it looks at, and what it relies on
 # Sharp attention bends the path of integrated gradients: on pages they take as many steps as they need, up to a bound.
 STEPS: dict[str, Any] = {"tolerance": 0.05, "max_steps": 400}
 
@@ -33,9 +37,9 @@ def cards(run: Illustrated) -> list[dict[str, Any]]:
     ]
 
 
-def _pairs(run: Illustrated, places: set[int]) -> dict[int, list[tuple[Weights, Row]]]:
-    """By place the rows of experiments that have weights over the words."""
-    found: dict[int, list[tuple[Weights, Row]]] = {}
+def _pairs(run: Illustrated, places: set[int]) -> dict[int, list[tuple[str, Weights, Row]]]:
+    """By place the rows of experiments that have weights over the words, with the experiment."""
+    found: dict[int, list[tuple[str, Weights, Row]]] = {}
     for name, table in run.findings.tables.items():
         weights = find(name).weights
         if weights is not None and {weights.own, weights.other} <= set(table.column_names):
@@ -43,12 +47,12 @@ def _pairs(run: Illustrated, places: set[int]) -> dict[int, list[tuple[Weights, 
                 np.flatnonzero(np.isin(table["example"].to_numpy(), list(places)))
             ).to_pylist():
                 if row[weights.own] is not None and row[weights.other] is not None:
-                    found.setdefault(row["example"], []).append((weights, row))
+                    found.setdefault(row["example"], []).append((name, weights, row))
     return found
 
 
 def _card(
-    choice: Choice, explained: Explained, example: Example, pairs: list[tuple[Weights, Row]], task: str
+    choice: Choice, explained: Explained, example: Example, pairs: list[tuple[str, Weights, Row]], task: str
 ) -> dict[str, Any]:
     words = explained.passage
     return {
@@ -59,10 +63,12 @@ def _card(
         "note": _note(choice, explained),
         "asked": "Hypothesis" if task == "nli" else "Question",
         "query": visible(explained.query.text, 2000) if explained.query else "",
-        "methods": [_method(explained, a) for a in explained.attributions],
+        "methods": sorted(
+            [_method(explained, a) for a in explained.attributions], key=lambda one: not one["first"]
+        ),
         "pairs": [
-            _pair(words, weights, row)
-            for weights, row in pairs
+            _pair(words, weights, row) | {"first": name == choice.experiment}
+            for name, weights, row in pairs
             if len(words) and len(row[weights.own]) == len(row[weights.other]) == len(words)
         ],
     }
@@ -91,7 +97,7 @@ def _outcome(explained: Explained, example: Example) -> str:
     if example.evidence:
         known = ", ".join(f"“{visible(example.passage.surface(i), 40)}”" for i in example.evidence)
         said += f". Known to decide: {known}"
-    return f"{said}. ({visible(explained.id, 80)})"
+    return f"{said}. (Its id in the data: {visible(explained.id, 80)}.)"
 
 
 def _note(choice: Choice, explained: Explained) -> str:
@@ -110,10 +116,11 @@ def _note(choice: Choice, explained: Explained) -> str:
 def _method(explained: Explained, a: Attribution) -> dict[str, Any]:
     scores: NDArray[np.float64] = a.scores["passage"]
     label = visible(f"{a.method} for {a.target}")
-    kind = "" if a.kind == a.method else a.kind
+    kind = a.about_support() if a.kind == a.method else a.kind
     warning = f" · {check_says(a)}" if a.check and not a.check.ok else ""
     return {
         "name": method_name(a.method),
+        "first": a.method in FIRST,
         "about": visible(f"{kind}{warning}", 300),
         "html": Markup(html(explained.passage, scores, a.signed, label=label, peak=a.peak)),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -19,7 +19,10 @@ from heedful.explanation import Explanation
 from heedful.records import Example, Split
 from heedful.report.examples import Choice
 from heedful.report.sample import evidence
-from heedful.store.run import Run, runs_in
+from heedful.store.run import Run, cures_of, runs_in
+
+if TYPE_CHECKING:
+    from heedful.report.opening import Opening
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,8 @@ class Findings:
             "encoder": about.get("architecture"),
             "attention": about.get("attention"),
         }
-        return config["dataset"], str(model["encoder"]), str(model["attention"])
+        attention = ", ".join([str(model["attention"]), *cures_of(config)])
+        return config["dataset"], str(model["encoder"]), attention
 
     @property
     def seed(self) -> int | None:
@@ -99,10 +103,15 @@ class Illustrated:
     chosen: Explanation = field(default_factory=lambda: Explanation(()))  # of `choices`, in their order
     sample: Explanation = field(default_factory=lambda: Explanation(()))
     sampled: Sequence[int] = ()  # places of `sample`
+    counted: Explanation = field(
+        default_factory=lambda: Explanation(())
+    )  # attention and leave-one-out of many texts
+    counted_places: Sequence[int] = ()
+    opening: Opening | None = None  # the text that the page begins with
 
     def verdicts(self) -> dict[str, Verdict]:
-        """By experiment; `evidence` where the deciding words of the sample are known."""
-        found = evidence(self.sample, [self.examples[place].evidence for place in self.sampled])
+        """By experiment; `evidence` where the deciding words of the texts are known."""
+        found = evidence(self.counted, [self.examples[place].evidence for place in self.counted_places])
         return ({} if found is None else {"evidence": found}) | self.findings.verdicts()
 
 

@@ -1,4 +1,4 @@
-// The page's own script: draws the figures, and lets a click on a figure filter the list of instances.
+// The page's own script: draws the figures, and lets a click on a figure or a word filter the list of texts.
 // Text only ever enters the page as textContent.
 (() => {
   const read = (id) => JSON.parse(document.getElementById(id).textContent);
@@ -18,9 +18,9 @@
     const form = section.querySelector("form.filter");
     const place = section.querySelector("ol.list");
     const status = section.querySelector(".status");
-    const more = section.querySelector("button.more");
+    const more = section.querySelector("button.next");
     const back = section.querySelector("a.back");
-    const field = form.elements;
+    const field = form.elements, filter = section.querySelector("details.by");
     const at = Object.fromEntries(data.measures.map(([key], i) => [key, i]));
     const cut = new Set(data.cut);
     let only = null, closed = true, shown = SHOWN;
@@ -41,6 +41,7 @@
     const matching = () => {
       const m = at[field.measure.value], low = parseFloat(field.low.value), high = parseFloat(field.high.value);
       const label = field.predicted.value, outcome = field.outcome.value, wanted = field.text.value.toLowerCase();
+      const whole = /^"(.+)"$/.exec(wanted)?.[1]; // in quotes: the word itself, not a part of another
       const found = data.rows.filter(([number, id, predicted, truth, words, , , values]) => {
         if (only !== null) return number === only;
         const value = values[m];
@@ -48,6 +49,7 @@
         if (!isNaN(high) && !(value !== null && (closed ? value <= high : value < high))) return false;
         if (label !== "" && predicted !== Number(label)) return false;
         if (outcome !== "" && (truth === null || (truth === predicted) !== (outcome === "right"))) return false;
+        if (whole) return words.some((word) => word.toLowerCase() === whole);
         return !wanted || words.join(" ").toLowerCase().includes(wanted) || id.toLowerCase().includes(wanted);
       });
       const down = field.order.value === "down" ? -1 : 1;
@@ -65,10 +67,11 @@
       const digits = field.weights ? { own, other, none: "" }[field.weights.value] : "";
       item.append(heat(cut.has(number) ? [...words, "…"] : words, digits));
       const meta = make("div", undefined, "meta");
+      meta.append(make("b", `text ${number}`));
       const said = `predicted ${data.labels[predicted]}`;
       if (truth === null) meta.append(make("span", said));
-      else if (truth === predicted) meta.append(make("span", `${said}, right`));
-      else meta.append(make("span", `${said}, wrong: it is ${data.labels[truth]}`, "wrong"));
+      else if (truth === predicted) meta.append(make("span", `✓ ${said}, right`, "right"));
+      else meta.append(make("span", `✗ ${said}, wrong: it is ${data.labels[truth]}`, "wrong"));
       data.measures.forEach(([key, title], i) => {
         const chosen = key === field.measure.value;
         if (values[i] !== null && (chosen || !key.includes(":")))
@@ -76,7 +79,7 @@
       });
       const card = document.getElementById(`run-${section.dataset.run}-example-${number}`);
       if (card) {
-        const link = make("a", "explained above");
+        const link = make("a", "explained among the examples");
         link.href = `#${card.id}`;
         meta.append(link);
       }
@@ -88,7 +91,7 @@
       const found = matching();
       place.replaceChildren(...found.slice(0, shown).map(row));
       const sample = data.rows.length < data.total ? ` (a sample of ${data.total})` : "";
-      status.textContent = `${found.length} of ${data.rows.length} texts${sample}${only === null ? "" : ": the point you clicked"}`;
+      status.textContent = `${found.length} of ${data.rows.length} texts${sample}${only === null ? "" : ": the point you chose"}`;
       more.hidden = found.length <= shown;
     };
     const restart = () => { shown = SHOWN; draw(); };
@@ -121,11 +124,29 @@
         const label = data.classes.indexOf(datum.label);
         field.predicted.value = label < 0 ? "" : String(label);
       }
+      go(`#${figure.id}`);
+    };
+    const go = (from) => {
       restart();
-      back.href = `#${figure.id}`;
+      back.href = from;
       back.hidden = false;
+      filter.open = true;
       status.scrollIntoView({ block: "center", behavior: "instant" });
     };
+
+    // A word of the table: the texts that hold it and were predicted so.
+    for (const link of section.querySelectorAll("a[data-word]"))
+      link.addEventListener("click", (event) => {
+        event.preventDefault();
+        views.forEach(clear);
+        only = null;
+        form.reset();
+        setTimeout(() => { // after what follows a reset
+          field.text.value = `"${link.dataset.word}"`;
+          field.predicted.value = link.dataset.label;
+          go(`#words-${section.dataset.run}`);
+        });
+      });
     draw();
     return { pick, views };
   };
@@ -150,5 +171,27 @@
     }
     document.documentElement.dataset.ready = "yes";
   };
-  drawAll();
+
+  // ---- what is folded ---------------------------------------------------------------------------------
+  // A figure that was folded when it was drawn learns its width when it is seen.
+  document.addEventListener("toggle", (event) => { if (event.target.open) dispatchEvent(new Event("resize")); }, true);
+  const unfold = () => {
+    const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
+    if (target) target.scrollIntoView({ behavior: "instant" });
+  };
+  addEventListener("hashchange", unfold);
+  let folded = [];
+  addEventListener("beforeprint", () => {
+    folded = [...document.querySelectorAll("details:not([open])")];
+    folded.forEach((one) => { one.open = true; });
+  });
+  addEventListener("afterprint", () => folded.forEach((one) => { one.open = false; }));
+  for (const button of document.querySelectorAll("button.all-methods"))
+    button.addEventListener("click", () => {
+      const all = button.closest("section").classList.toggle("every-method");
+      button.setAttribute("aria-pressed", String(all));
+    });
+
+  drawAll().then(unfold);
 })();

@@ -1,11 +1,10 @@
-"""What a sample of explained texts says of a model: the words it relied on, and how its explainers compare."""
+"""What a sample of explained texts says of a model: how its explainers compare, and whether they find what decides."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +18,22 @@ from heedful.measure.rank import kendall
 from heedful.measure.statistics import Interval, mean_interval, proportion
 from heedful.records import Example
 
-Row = dict[str, Any]
+if TYPE_CHECKING:
+    from heedful.models.model import Model
 
-WORDS = 9  # shown for each label
 FOUND, MISSED = 0.8, 0.5  # of the deciding words
 ATTENTION = "attention"
-SAMPLE, BUDGET = 100, 3000  # texts, and words of them all together
+
+
+class Size(NamedTuple):
+    """The most texts of a sample, and the most words of them all together."""
+
+    texts: int
+    words: int
+
+
+SAMPLE = Size(100, 3000)  # for all methods
+COUNTED = Size(1000, 30_000)  # for leave-one-out alone, of models whose structure saves most of its work
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,50 +53,33 @@ class Explainer:
     found: float | None  # share of texts whose strongest word is known to decide; None: not known
 
 
-def choose_sample(examples: Mapping[int, Example]) -> list[int]:
+def choose_sample(examples: Mapping[int, Example], size: Size = SAMPLE) -> list[int]:
     """The places of the sample."""
-    return spread({place: len(example.passage) for place, example in examples.items()})
+    return spread({place: len(example.passage) for place, example in examples.items()}, size)
 
 
-def spread(lengths: Mapping[int, int]) -> list[int]:
-    """Places evenly spread over the texts, as many as SAMPLE and BUDGET allow; `lengths` in words."""
+def spread(lengths: Mapping[int, int], size: Size = SAMPLE) -> list[int]:
+    """Places evenly spread over the texts, as many as `size` allows; `lengths` in words."""
     places = [place for place in sorted(lengths) if lengths[place]]
     mean = sum(lengths[place] for place in places) / max(1, len(places))
-    n = min(len(places), SAMPLE, max(1, int(BUDGET / max(1.0, mean))))
+    n = min(len(places), size.texts, max(1, int(size.words / max(1.0, mean))))
     return [places[i * len(places) // n] for i in range(n)]
 
 
-def relied_on(sample: Explanation, method: str = "omission") -> dict[str, list[Row]]:
-    """For each predicted label the words whose deletion weakens it most.
+def counted_size(model: Model) -> Size:
+    """Of the sample whose words are left out: large where that costs little."""
+    from heedful.explainers.one_word import has_structure
 
-    `effect` is the mean over the places of the word, `attention` the mean weight it gets there. Words are
-    chosen by effect · √n: one text is not enough, and a hundred tiny effects of "the" are too many.
-    """
-    effects: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    weights: dict[str, list[float]] = defaultdict(list)
-    for e in sample:
-        scores = e.attribution(method).scores["passage"]
-        attention = e.attribution("attention").scores["passage"]
-        for i in range(len(e.passage)):
-            word = e.passage.surface(i).lower()
-            effects[e.predicted][word].append(float(scores[i]))
-            weights[word].append(float(attention[i]))
-    return {label: _strongest(words, weights) for label, words in sorted(effects.items())}
+    return COUNTED if has_structure(model.network) else SAMPLE
 
 
-def _strongest(words: Mapping[str, list[float]], weights: Mapping[str, list[float]]) -> list[Row]:
-    chosen = sorted(words.items(), key=lambda item: (-sum(item[1]) / len(item[1]) ** 0.5, item[0]))[:WORDS]
-    rows = [
-        {
-            "word": word,
-            "effect": round(float(np.mean(found)), 4),
-            "attention": round(float(np.mean(weights[word])), 4),
-            "times": len(found),
-        }
-        for word, found in chosen
-        if sum(found) > 0
-    ]
-    return sorted(rows, key=lambda row: -row["effect"])
+def leave_words_out(model: Model, examples: Sequence[Example]) -> Explanation:
+    """Attention and leave-one-out, in probabilities, word by word; nothing of a model that does not attend."""
+    from heedful.explainers.run import explain
+
+    if "attends" not in model.network.can or not examples:
+        return Explanation(())
+    return explain(model, examples, ["attention", "omission"], of="probability").by_word()
 
 
 def hits(sample: Explanation, evidence: Sequence[Sequence[int] | None], method: str) -> list[bool]:
@@ -107,7 +99,7 @@ def chance(sample: Explanation, evidence: Sequence[Sequence[int] | None]) -> flo
 
 def evidence(sample: Explanation, known: Sequence[Sequence[int] | None]) -> Verdict | None:
     """Where the deciding words are known: how often the most attended word of a text is one of them."""
-    if not any(known):
+    if not any(known) or ATTENTION not in sample.methods:
         return None
     others = {
         method: found.count(True) / len(found)
@@ -117,6 +109,7 @@ def evidence(sample: Explanation, known: Sequence[Sequence[int] | None]) -> Verd
     return evidence_verdict(hits(sample, known, ATTENTION), chance(sample, known), others)
 
 
+SCALE = "share of the texts whose most attended word is one of those that decide"
 WORDINGS: dict[Grade, Wording] = {
     "for": Wording("Yes", "finds the words that decide"),
     "mixed": Wording("Often", "often finds the words that decide"),
@@ -139,11 +132,12 @@ def evidence_verdict(hits: Sequence[bool], chance: float, others: Mapping[str, f
     answer, clause = WORDINGS[grade]
     sentence = (
         f"In this corpus the deciding words are known. The most attended word is one of them in {percent(found)} of "
-        f"{n} texts; a random word would be in {chance:.0%}.{_others(others)}{border(found, MISSED, FOUND)}"
+        f"{n:,} texts; a random word would be in {chance:.0%}.{_others(others)}{border(found, MISSED, FOUND)}"
     )
     verdict = Verdict(
-        question, grade, answer, sentence, rule, clause, *ends(found), bars=(MISSED, FOUND), claim=claim, p=p
-    )
+        question, grade, answer, sentence, rule, clause, *ends(found), bars=(MISSED, FOUND), claim=claim, p=p,
+        scale=SCALE,
+    )  # fmt: skip
     return settle(verdict, n)
 
 

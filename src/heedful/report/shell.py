@@ -9,9 +9,11 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from heedful.experiments.verdict import BADGES, MARKS
 from heedful.figures.script import vega
 from heedful.figures.theme import CONFIG
 from heedful.report import assets
+from heedful.report.verdict_bar import verdict_bar
 
 
 def render(template: str, data: Sequence[tuple[str, Any]], **values: Any) -> str:
@@ -20,6 +22,7 @@ def render(template: str, data: Sequence[tuple[str, Any]], **values: Any) -> str
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, loader=FunctionLoader(assets.text_of)
     )
+    environment.globals |= {"marks": MARKS, "badges": BADGES, "verdict_bar": verdict_bar}
     return environment.from_string(template).render(
         version=version("heedful"),
         policy=Markup(assets.policy([library, script], [style])),

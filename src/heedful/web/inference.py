@@ -117,6 +117,16 @@ class LoadedModel:
             ("seen", example), lambda: observe(nothing, self.model.encode([example]).batch([0]))
         )
 
+    def arithmetic(self, example: Example) -> dict[str, Any] | None:
+        """What a page needs to decode this text itself (report/attention.js); None where that would be much: then each
+        question comes here."""
+        from heedful.experiments.pooled import PooledStates
+
+        seen = self.seen(example)
+        if not isinstance(seen, PooledStates) or seen.level != "word" or seen.decoder.W2 is not None:
+            return None
+        return seen.arithmetic(digits=12)
+
     def predict(self, example: Example) -> Floats:
         """Probabilities of the labels."""
         from heedful.models.training import predict
@@ -156,16 +166,12 @@ class LoadedModel:
 
         return self.remember(("explained", example, method, target), answer)
 
-    def explain_sample(self, examples: Sequence[Example]) -> Explanation:
-        """Attention and leave-one-out, in probabilities, of texts whose words are to be counted."""
-        from heedful.explainers.run import explain
+    def leave_words_out(self, examples: Sequence[Example]) -> Explanation:
+        """Attention and leave-one-out of texts whose words are to be counted."""
+        from heedful.report.sample import leave_words_out
 
-        return self.remember(
-            ("sample", tuple(example.id for example in examples)),
-            lambda: explain(
-                self.model, list(examples), ["attention", "omission"], of="probability"
-            ).by_word(),
-        )
+        key = ("sample", tuple(example.id for example in examples))
+        return self.remember(key, lambda: leave_words_out(self.model, examples))
 
     def word_of(self, example: Example) -> NDArray[np.int64]:
         """The word that each of the positions of `seen` belongs to: (positions,)."""

@@ -2,43 +2,52 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from fastapi import Request
 from starlette.responses import Response
 
 from heedful.errors import Mistake
 from heedful.experiments import experiment_of
-from heedful.experiments.verdict import MARKS, to_json
 from heedful.records import Example
 from heedful.web.answer import answer
 from heedful.web.experiment_page import drawable
 from heedful.web.library import Entry
 from heedful.web.site import Site
+from heedful.web.verdicts import verdict_json
+
+if TYPE_CHECKING:
+    from heedful.report.sample import Size
 
 
 def words_page(site: Site, request: Request, name: str) -> Response:
-    """The sample is the one that the report takes, so both name the same words."""
+    """The texts are those that the report takes, so both name the same words."""
     from heedful.report import sample
-    from heedful.report.words import most_frequent
+    from heedful.report.words import apart_sentence, minimum_texts, words_by_label
 
     entry = site.library.find(name)
-    split, examples = _sample(site, entry)
-    found = site.models.get(entry).explain_sample(examples)
-    relied = sample.relied_on(found)
-    often = [e.predicted for e in found]
-    labels = most_frequent(list(relied), often)
-    evidence = sample.evidence(found, [example.evidence for example in examples])
+    model = site.models.get(entry)
+    split, examples = _sample(site, entry, sample.counted_size(model.model))
+    found = model.leave_words_out(list(examples.values()))
+    if not len(found):
+        raise Mistake(f"{entry.name} has no attention to hold against the words it relied on.")
+    words = words_by_label(found, list(examples))
+    evidence = sample.evidence(found, [example.evidence for example in examples.values()])
     data = {
         "run": entry.name,
         "split": split,
         "texts": len(found),
-        "words": {label: relied[label] for label in labels},
-        "predicted": {label: often.count(label) for label in labels},
-        "evidence": None if evidence is None else to_json(evidence),
+        "minimum": minimum_texts(len(found)),
+        "words": {one.label: list(one.relied) for one in words},
+        "predicted": {one.label: one.texts for one in words},
+        "looked_at": {one.label: list(one.looked_at) for one in words},
+        "evidence": None if evidence is None else verdict_json(evidence),
     }
-    return answer(request, "words.html", data, marks=MARKS)
+    return answer(request, "words.html", data, apart=apart_sentence(words))
 
 
-def _sample(site: Site, entry: Entry) -> tuple[str, list[Example]]:
+def _sample(site: Site, entry: Entry, size: Size) -> tuple[str, dict[int, Example]]:
+    """(split, texts by their place)."""
     from heedful.report.sample import spread
 
     for experiment, table in entry.tables.items():
@@ -50,7 +59,7 @@ def _sample(site: Site, entry: Entry) -> tuple[str, list[Example]]:
             frame = site.results.frame(table, columns[0], group)
             split = site.split(entry, experiment)
             lengths = dict(zip(frame.example.tolist(), frame.n_words.tolist(), strict=True))
-            places = spread(lengths)
+            places = spread(lengths, size)
             texts = site.texts.get(entry, split, places, patience=60.0)
-            return split, [texts[place] for place in places if place in texts]
+            return split, {place: texts[place] for place in places if place in texts}
     raise Mistake(f"{entry.name} has no results that would say which texts to ask about.")
