@@ -24,7 +24,8 @@ NEGLIGIBLE = 0.1  # of the way from a random order to the best one that was foun
 SMALL = (
     0.2  # where nothing is known of the best order: in standard deviations of the gain (Cohen 1988: small)
 )
-FEWEST, MOST = 8, 100_000  # texts needed: two or three have no standard deviation to rest on; more cannot be had
+FEWEST = 8  # texts needed, at least: two or three have no standard deviation to rest on
+MOST = 100_000  # texts: more is "more than can be had"
 
 
 @dataclass(frozen=True, slots=True)
