@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -114,7 +115,8 @@ def test_options_of_explainers(model: Model, seed: int) -> None:
             if isinstance(given, torch.Tensor):
                 assert told == f"tensor {tuple(given.shape)}"
             else:
-                assert told == (list(given) if isinstance(given, tuple) else given), (name, odd, given, told)
+                same = told == (list(given) if isinstance(given, tuple) else given)
+                assert same or (isinstance(told, float) and told == float(given)), (name, odd, told)
 
 
 @pytest.mark.parametrize("seed", range(MORE))
@@ -357,3 +359,24 @@ def test_outputs_are_checked_before_any_work(
     assert not folder.exists()
     assert command(["run", "permutation", "--model", str(run), "--cores", "0"], monkeypatch, capsys) == 2
     assert command(["train", str(file.parent)], monkeypatch, capsys) == 2
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("heedful train planted-s", r"planted-single\t.+"),
+        ("heedful run corr", r"correlation\tDoes attention agree"),
+        ("heedful study jain", r"jain-wallace\t.+"),
+        ("heedful explain runs --method integ", "integrated_gradients"),
+    ],
+)
+def test_a_shell_is_told_what_it_offers(
+    typed: str, offered: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("_HEEDFUL_COMPLETE", "complete_fish")
+    monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
+    monkeypatch.setenv("_TYPER_COMPLETE_ARGS", typed)
+    monkeypatch.setattr(sys, "argv", ["heedful"])
+    with pytest.raises(SystemExit):
+        cli.app(prog_name="heedful")
+    assert re.search(offered, capsys.readouterr().out)
