@@ -21,7 +21,13 @@ from heedful.measure.equivalence import below
 from heedful.measure.levels import CrossedMean, crossed_mean, over_runs
 from heedful.report.comparison import finished_runs
 from heedful.report.findings import read
-from heedful.report.variant_answers import answers, published_table, variant_tables, verdict_table
+from heedful.report.variant_answers import (
+    answers,
+    overview_table,
+    published_table,
+    variant_tables,
+    verdict_table,
+)
 from heedful.report.variants import Effect, VariantRun, effects, find_measure
 
 STUDY = """
@@ -226,6 +232,9 @@ def test_what_is_said_is_what_was_found() -> None:
         "- `b`, judged by Δŷ shuffled, moves only that: better in 1 of 1 tests of it; of the 1 tests of other"
     )
     assert any(line.startswith(only) for line in told)
+    overview = overview_table(COMPARED, found)
+    assert overview is not None
+    assert overview.rows == (("b", "1 ✓, 0 ✗ of 1", "0 ✓, 0 ✗ of 1", "0 ✓, 0 ✗ of 1"),)
     (table,) = variant_tables(COMPARED, found)
     assert table.header == ("variant", "Δŷ shuffled", "conicity", "accuracy")
     assert [row[0] for row in table.rows] == ["a", "b"]

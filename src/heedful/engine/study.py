@@ -187,22 +187,33 @@ def read_study(name: str, above: tuple[str, ...] = ()) -> Study:
 
 def check_sections(study: Study, where: str) -> None:
     """A section about something outside the grid would be read and never used: a slip of the hand."""
+    asked = {dataset: here.experiments or study.experiments for dataset, here in study.on.items()}
+    experiments = tuple(
+        dict.fromkeys([*study.experiments, *(name for some in asked.values() for name in some)])
+    )
+    encoders = (*study.encoders, *(own.model.get("encoder", "") for own in study.variants.values()))
     sections = [
         *((f"[on.{name}]", name, "dataset", study.datasets) for name in study.on),
-        *((f"[by_encoder.{name}]", str(name), "encoder", study.encoders) for name in study.by_encoder),
-        *((f"[options.{name}]", name, "experiment", study.experiments) for name in study.options),
+        *((f"[by_encoder.{name}]", str(name), "encoder", encoders) for name in study.by_encoder),
+        *((f"[options.{name}]", name, "experiment", experiments) for name in study.options),
+        *((f"[limits] {name}", name, "experiment", experiments) for name in study.limits),
         *(
-            (f"[on.{dataset}.options.{name}]", name, "experiment", study.experiments)
+            (f"[on.{dataset}.options.{name}]", name, "experiment", asked[dataset])
             for dataset, here in study.on.items()
             for name in here.options
+        ),
+        *(
+            (f"[variants.{variant}] datasets", name, "dataset", study.datasets)
+            for variant, own in study.variants.items()
+            for name in own.datasets or ()
         ),
     ]
     for section, name, what, grid in sections:
         if name not in grid:
             raise Mistake(
-                f"{where}: {section} is never used: the study has no {what} {short(name)}, but {', '.join(grid)}."
+                f"{where}: {section} is never used: the study has no {what} {short(name)}, but {', '.join(filter(None, grid))}."
             )
-    for name in study.experiments:
+    for name in experiments:
         EXPERIMENTS.check(name)
 
 

@@ -18,7 +18,13 @@ from heedful.experiments.description import Setting, setting_of
 from heedful.experiments.verdict import Verdict
 from heedful.measure.statistics import between_seeds
 from heedful.report.seeds import verdicts_by_configuration
-from heedful.report.variant_answers import answers, published_table, variant_tables, verdict_table
+from heedful.report.variant_answers import (
+    answers,
+    overview_table,
+    published_table,
+    variant_tables,
+    verdict_table,
+)
 from heedful.report.variants import VariantRun, effects
 from heedful.store.run import runs_in
 
@@ -134,7 +140,7 @@ def _compare_variants(runs: Sequence[Finished], study: Study) -> Comparison:
     names = dict.fromkeys(row.experiment for row in study.numbers)
     published = published_table(study, {n: evidence(n, here, study.numbers, sources) for n in names})
     verdicts = verdict_table([(s, [run.verdicts for run in some]) for s, some in here.items()])
-    tables = (*variant_tables(study, found), verdicts, published)
+    tables = (overview_table(study, found), *variant_tables(study, found), verdicts, published)
     return Comparison(tuple(answers(study, found)), tuple(table for table in tables if table is not None))
 
 

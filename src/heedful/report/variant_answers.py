@@ -98,6 +98,24 @@ def _judged(study: Study, effects: Sequence[Effect]) -> Iterator[str]:
         )
 
 
+def overview_table(study: Study, effects: Sequence[Effect]) -> Table | None:
+    """Variants x questions: how many differences were found to be better and worse, of how many."""
+    rows = []
+    for variant in dict.fromkeys(effect.variant for effect in effects):
+        cells = []
+        for question in study.questions:
+            asked = [e for e in effects if e.variant == variant and e.asked.measure.key in question.measures]
+            better, worse = (
+                sum(effect.found == change for effect in asked) for change in ("better", "worse")
+            )
+            cells.append(f"{better} ✓, {worse} ✗ of {len(asked)}" if asked else "–")
+        rows.append((variant, *cells))
+    header = ("variant", *(question.title for question in study.questions))
+    first = next(iter(study.variants))
+    note = f"Differences from `{first}` that are findings: better ✓, worse ✗, of all that were tested."
+    return Table("Findings, by question", header, tuple(rows), note) if rows else None
+
+
 def variant_tables(study: Study, effects: Sequence[Effect]) -> list[Table]:
     """For each dataset: variants x measures."""
     first = next(iter(study.variants))

@@ -75,7 +75,7 @@ class VariantRun:
 
     def _measured(self, asked: Asked) -> Values:
         measure, table = asked.measure, self._tables.get(asked.experiment or "")
-        if table is None:
+        if table is None or measure.column not in table.column_names:  # not asked, or by an older version
             return {}
         rows = frame(table, measure.column, asked.by, measure.group)
         values = rows.value if measure.undefined is None else np.nan_to_num(rows.value, nan=measure.undefined)
