@@ -40,7 +40,13 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Run:
         for i in range(60)
     ]
     (folder / "reviews.csv").write_text("text,label\n" + "\n".join(rows) + "\n", encoding="utf-8")
-    sizes = {"encoder": "average", "embedding_dim": 8, "hidden_dim": 8, "epochs": 8, "learning_rate": 0.05}
+    sizes: dict[str, Any] = {
+        "encoder": "average",
+        "embedding_dim": 8,
+        "hidden_dim": 8,
+        "epochs": 8,
+        "learning_rate": 0.05,
+    }
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         return api.train("reviews.csv", runs=folder / "runs", progress=Progress(quiet=True), **sizes)
@@ -162,7 +168,7 @@ def test_examples_of_another_kind_are_refused() -> None:
     one = model()
     example = one.examples(["aa ab"])[0]
     with pytest.raises(Mistake, match="texts or examples, not both"):
-        heedful.explain(one, [example, "aa"], ["attention"])  # type: ignore[list-item]
+        heedful.explain(one, [example, "aa"], ["attention"])  # type: ignore[arg-type]
     with pytest.raises(Mistake, match="label number 7"):
         heedful.explain(one, [replace(example, label=7)], ["attention"])
     with pytest.raises(Mistake, match="parts='query'"):

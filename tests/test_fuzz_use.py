@@ -11,6 +11,7 @@ import random
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("fuzz")
     rows = [f"{'good' if i % 2 else 'bad'} film {i},{'pos' if i % 2 else 'neg'}" for i in range(40)]
     (folder / "reviews.csv").write_text("text,label\n" + "\n".join(rows) + "\n", encoding="utf-8")
-    sizes = {"encoder": "average", "embedding_dim": 4, "hidden_dim": 4, "epochs": 1}
+    sizes: dict[str, Any] = {"encoder": "average", "embedding_dim": 4, "hidden_dim": 4, "epochs": 1}
     quiet = Progress(quiet=True)
     return api.train(str(folder / "reviews.csv"), runs=folder / "runs", progress=quiet, **sizes).path
 
@@ -103,13 +104,12 @@ def test_options_of_explainers(model: Model, seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(40):
         name = rng.choice([n for n in EXPLAINERS if EXPLAINERS[n].needs <= model.network.can])
-        options = {"n_samples": 20} if name == "lime" else {"n_permutations": 1} if name == "shap" else {}
+        few = {"lime": {"n_samples": 20}, "shap": {"n_permutations": 1}}
+        options: dict[str, Any] = dict(few.get(name, {}))
         known = sorted(EXPLAINERS[name].options | {"nope"})
         odd = rng.choice(known)
         options[odd] = rng.choice(ODD)
-        found = tolerable(
-            lambda n=name, o=options: heedful.explain(model, ["a good film"], [n], **o), options
-        )
+        found = tolerable(partial(heedful.explain, model, ["a good film"], [name], **options), options)
         if found is not None:
             told, given = found[0].attribution(name).options[odd], options[odd]
             if isinstance(given, torch.Tensor):
@@ -154,7 +154,7 @@ def test_arguments_in_python(model: Model, run: Path, seed: int, tmp_path: Path)
     }
     for name, call in calls.items():
         for odd in rng.sample(ODD, 12) if MORE == 1 else ODD:
-            found = tolerable(lambda call=call, odd=odd: call(odd), (name, odd))
+            found = tolerable(partial(call, odd), (name, odd))
             if name == "one of the texts" and found is not None:
                 assert isinstance(odd, str), f"{odd!r} was read as a text"
 
@@ -194,13 +194,11 @@ def test_settings(seed: int) -> None:
     ]
     for _ in range(60):
         name, value = rng.choice(names), rng.choice(ODD)
-        tolerable(lambda n=name, v=value: api.configure("planted-single", settings={n: v}), (name, value))
+        tolerable(partial(api.configure, "planted-single", settings={name: value}), (name, value))
     for name, experiment in EXPERIMENTS.items():
         for field in sorted(experiment.config.model_fields):
             value = rng.choice(ODD)
-            tolerable(
-                lambda e=experiment, f=field, v=value: e.config.parse({f: v}, "x"), (name, field, value)
-            )
+            tolerable(partial(experiment.config.parse, {field: value}, "x"), (name, field, value))
 
 
 STUDY = """title = "a study"
