@@ -29,7 +29,6 @@ from heedful.report.variants import VariantRun, effects
 from heedful.store.run import runs_in
 
 PERFORMANCE = "performance"  # of the models themselves: summarised like an experiment
-SOURCES = ("paper", "files")  # columns of a study that names no sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,7 @@ def evidence(
     return Evidence(
         {s: [r.summaries[experiment] for r in here if experiment in r.summaries] for s, here in runs.items()},
         [row for row in published if row.experiment == experiment],
-        tuple(sources) or SOURCES,
+        tuple(sources) or tuple(dict.fromkeys(row.source for row in published)),
     )
 
 
@@ -151,10 +150,10 @@ def scores(found: Evidence) -> Comparison:
         metric = next((row.statistic for row in found.published if row.setting == setting), "accuracy")
         ours, theirs = between_seeds([one[metric] for one in summaries]), found.theirs(setting, metric)
         cells.append(((*setting, metric), ours, theirs))
-    header, rows = (
-        (*SETTING, "metric", "ours", *found.sources, "ours - published (± expected)"),
-        beside(cells),
-    )
+    header = (*SETTING, "metric", "ours", *found.sources, "ours - published (± expected)")
+    rows = beside(cells)
+    if not found.sources:
+        header, rows = header[:-1], [row[:-1] for row in rows]
     note = "Scores of the models on the test split."
     if "files" in found.sources:
         note = (
