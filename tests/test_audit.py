@@ -292,11 +292,11 @@ def test_an_experiment_of_another_package_is_audited_too(run: Run, monkeypatch: 
     from dataclasses import replace
 
     measure = MethodMeasure(
-        "score", "score of a layer", "More is more.", "score", method="layer", chance=None
+        "score", "score of a layer", "More is more.", "score", only="omission", chance=None
     )
     monkeypatch.setattr(EXPERIMENTS, "places", {"layers": replace(LAYERS, method_measures=(measure,))})
     found = heedful.audit(run, budget="1h")
-    assert {one.method for one in found.standings.findings} == {"first", "the last: one"}
+    assert {one.method for one in found.standings.findings} == {"omission"}
     assert found.verdicts["layers"].answer == "They do"
     assert "nothing can be recommended" in found.recommendation[0]
 
