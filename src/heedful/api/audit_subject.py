@@ -132,7 +132,7 @@ class InFolder(Audited):
         (*_, rows), (*_, summary) = planned.of("experiment"), planned.of("summarise")
         began, finished = time.perf_counter(), self._finished(planned)
         self._do(planned)
-        if not finished:
+        if not finished and rows.key not in self._remembered():  # else only its summary was missing
             self._remember(rows.key, time.perf_counter() - began)
         results = self.run.results
         seal = results.seal(experiment, rows.key) or {}
