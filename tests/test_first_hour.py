@@ -187,7 +187,8 @@ def test_a_word_replaced_by_itself_changes_nothing(encoder: Any, task: zoo.TaskN
         tokens = texts.passage if part == "passage" or texts.query is None else texts.query
         ids = tokens.ids.clone()
         ids[0, 1] = tokens.reserved.unknown or 0
-        changed = replace(texts, **{part: replace(tokens, ids=ids)})
+        edited: dict[str, Any] = {part: replace(tokens, ids=ids)}
+        changed = replace(texts, **edited)
         for general in (False, True):
             found = change_each_word(network, changed, "replace", part, general=general)
             assert torch.equal(found.changed[0, 1], found.original[0])
