@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -19,10 +20,12 @@ from heedful.data.vocabulary import MARKERS, Vocabulary
 from heedful.data.word_encoder import WordEncoder
 from heedful.engine.progress import Progress
 from heedful.errors import Mistake
+from heedful.explainers.one_word import change_each_word
 from heedful.explainers.surrogate import lime
 from heedful.explanation import Explanation
 from heedful.models.model import Model
-from heedful.store.run import Run
+from heedful.store.checks import SUMS
+from heedful.store.run import CHECKPOINT, Run
 
 FORMS = tuple("".join(pair) for pair in product("abcdefg", repeat=2))[: zoo.N_WORDS - len(MARKERS)]
 
@@ -173,3 +176,29 @@ def test_examples_of_another_kind_are_refused() -> None:
         heedful.explain(one, [replace(example, label=7)], ["attention"])
     with pytest.raises(Mistake, match="parts='query'"):
         heedful.explain(one, ["aa"], ["gradient"], parts="query")
+
+
+@pytest.mark.parametrize("encoder", zoo.ENCODER_NAMES)
+@pytest.mark.parametrize("task", ["binary", "nli"])
+def test_a_word_replaced_by_itself_changes_nothing(encoder: Any, task: zoo.TaskName) -> None:
+    """Bit for bit, by the general path and by those that know the encoder, in passage and query."""
+    network, texts = zoo.network(encoder, "additive", task).float(), zoo.batch([5, 3], task)
+    for part in ("passage", "query") if texts.query is not None else ("passage",):
+        tokens = texts.passage if part == "passage" or texts.query is None else texts.query
+        ids = tokens.ids.clone()
+        ids[0, 1] = tokens.reserved.unknown or 0
+        edited: dict[str, Any] = {part: replace(tokens, ids=ids)}
+        changed = replace(texts, **edited)
+        for general in (False, True):
+            found = change_each_word(network, changed, "replace", part, general=general)
+            assert torch.equal(found.changed[0, 1], found.original[0])
+            assert not torch.equal(found.changed[0, 2], found.original[0])
+
+
+def test_an_unfinished_run_says_so(trained: Run, tmp_path: Path) -> None:
+    folder = tmp_path / trained.name
+    shutil.copytree(trained.path, folder)
+    (folder / SUMS).unlink()
+    (folder / CHECKPOINT).write_bytes(b"")
+    with pytest.warns(UserWarning, match="is not finished: its weights are those of the best epoch so far"):
+        heedful.load(folder)

@@ -15,9 +15,10 @@ TOUR = Path(__file__).parents[1] / "docs" / "tour.ipynb"
 def run_cell(source: str, names: dict[str, Any]) -> Any:
     """What a notebook shows of a cell: the value of its last expression."""
     tree = ast.parse(source)
-    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
-    exec(compile(tree, "tour", "exec"), names)
-    return eval(compile(ast.Expression(last.value), "tour", "eval"), names) if last is not None else None
+    last = tree.body[-1]
+    shown = ast.Expression(last.value) if isinstance(last, ast.Expr) else None
+    exec(compile(ast.Module(tree.body[: -1 if shown else None], []), "tour", "exec"), names)
+    return None if shown is None else eval(compile(shown, "tour", "eval"), names)
 
 
 def test_every_cell_runs_and_shows_what_the_text_says(

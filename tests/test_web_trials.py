@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -81,3 +82,26 @@ def test_the_playground_shows_words(client: tuple[TestClient, str, str]) -> None
     other = ask(site, f"/runs/{name}/adversary", text=TEXTS[1])
     assert other["change"] <= 0.01 + 1e-6
     assert 0 <= other["distance"] <= other["bound"] + 1e-9
+
+
+def test_labels_that_were_given_to_a_checkpoint_are_the_servers(tmp_path: Path) -> None:
+    """One whose own are LABEL_0, LABEL_1: the folder holds what they were called, and the playground says it."""
+    module = zoo.module("Bert")
+    names = ["no", "yes", "perhaps"][: module.config.num_labels]
+    module.config.id2label = {i: f"LABEL_{i}" for i in range(len(names))}
+    module.config.label2id = {f"LABEL_{i}": i for i in range(len(names))}
+    module.save_pretrained(tmp_path / "model")
+    zoo.tokenizer_of("Bert").save_pretrained(tmp_path / "model")
+    rows = "".join(f"{text},{names[i % 2]}\n" for i, text in enumerate(TEXTS))
+    (tmp_path / "reviews.csv").write_text(f"text,label\n{rows}", encoding="utf-8")
+    few: dict[str, Any] = {"pairs": [["attention", "omission"]], "runs": tmp_path / "runs", "labels": names}
+    heedful.run("correlation", tmp_path / "model", data=tmp_path / "reviews.csv", **few)
+    (name,) = (path.name for path in (tmp_path / "runs").iterdir() if not path.name.startswith("."))
+    site = TestClient(create_app(Library(tmp_path / "runs")), base_url="http://localhost")
+    for page in (f"/runs/{name}", f"/runs/{name}/correlation", f"/runs/{name}/playground"):
+        found = site.get(page)
+        assert found.status_code == 200, found.text
+        assert "LABEL_" not in found.text
+    told = ask(site, f"/runs/{name}/playground", text=TEXTS[1])
+    assert "LABEL_" not in str(told)
+    assert any(label in str(told) for label in names)

@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 
 from heedful.colours import fragment
 from heedful.errors import Mistake, one_of
-from heedful.heatmap import checked, html, number, rich_text, strongest, top_words, visible
+from heedful.heatmap import checked, html, number, rich_text, strongest, tell_unknown, top_words, visible
 from heedful.records import AnswerKind, MethodKind, Words
 
 if TYPE_CHECKING:
     from rich.console import Group
 
 Part = Literal["passage", "query"]
-UNKNOWN_SHOWN = 10  # unknown words that are named
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,14 +247,7 @@ class Explained:
         return tuple(dict.fromkeys(found))
 
     def about_unknown(self) -> str:
-        """Empty where the model knows every word."""
-        words = self.unknown_words()
-        if not words:
-            return ""
-        named = ", ".join(repr(visible(word, 40)) for word in words[:UNKNOWN_SHOWN])
-        more = f" and {len(words) - UNKNOWN_SHOWN} more" if len(words) > UNKNOWN_SHOWN else ""
-        same = "; it reads the same in place of each, so their scores tell nothing about these words"
-        return f"The model does not know {named}{more}{same if len(words) > 1 else ''}."
+        return tell_unknown(self.unknown_words())
 
     def _unexplained(self) -> list[str]:
         """The parts that no method scores: a reader needs them to understand the others."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 Scores = NDArray[np.float64]
 
+UNKNOWN_SHOWN = 10  # unknown words that are named
 LONGEST = 200  # characters of one word (or gap) that are drawn; the rest becomes an ellipsis
 _VISIBLE = (
     {c: chr(0x2400 + c) for c in range(32) if chr(c) not in "\t\n"}
@@ -46,6 +47,16 @@ def visible(text: str, longest: int = LONGEST) -> str:
     if len(text) > longest:
         text = text[: longest - 1] + "…"
     return text.translate(_VISIBLE)
+
+
+def tell_unknown(words: Sequence[str]) -> str:
+    """Which words a model does not know, in a sentence; empty where it knows all."""
+    if not words:
+        return ""
+    named = ", ".join(repr(visible(word, 40)) for word in words[:UNKNOWN_SHOWN])
+    more = f" and {len(words) - UNKNOWN_SHOWN} more" if len(words) > UNKNOWN_SHOWN else ""
+    same = "; it reads the same in place of each, so their scores tell nothing about these words"
+    return f"The model does not know {named}{more}{same if len(words) > 1 else ''}."
 
 
 def checked(words: Words, scores: ArrayLike, signed: bool, what: str = "this heatmap") -> Scores:

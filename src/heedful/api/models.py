@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,10 @@ def load(model: Any, *, device: str = "cpu", **options: Any) -> Model:
 
         return load_pipeline(model, **options)
     source = find_source(model, **options)
+    run = getattr(source, "run", None)
+    if run is not None and run.interrupted:
+        told = f"{run.path} is not finished: its weights are those of the best epoch so far. Give the command again."
+        warnings.warn(told, stacklevel=2)
     try:
         place = torch.device(device)
         torch.empty(0, device=place)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from typing import Annotated
 
 import typer
@@ -62,6 +63,7 @@ def main() -> None:
     Idle threads sleep instead of spinning: on a machine that does anything else, spinning costs more than it saves.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    warnings.showwarning = lambda message, *_, **__: typer.echo(f"warning: {message}", err=True)
     debug = "--debug" in sys.argv
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     try:

@@ -69,7 +69,7 @@ def listen(host: str, port: int | None) -> socket.socket:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             made.bind((host, candidate))
-        except (OSError, OverflowError) as error:
+        except (OSError, OverflowError, TypeError, UnicodeError) as error:
             made.close()
             reason = getattr(error, "strerror", None) or str(error).rstrip(".")
         else:

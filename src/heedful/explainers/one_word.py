@@ -85,21 +85,28 @@ def change_each_word(
     with evaluating(model), torch.no_grad():
         if not general and has_structure(model):
             if part == "query":
-                return _query(model, batch, request)
+                assert batch.query is not None
+                return _unchanged(_query(model, batch, request), batch.query, request)
             found = _unchanged(_passage(model, batch, request, tolerance, output), batch.passage, request)
             return (
                 replace(found, changed=_same_text(model, batch.passage, found.changed))
                 if operator == "delete"
                 else found
             )
-        return _each_text(model, batch, part, request)
+        tokens = batch.passage if part == "passage" or batch.query is None else batch.query
+        return _unchanged(_each_text(model, batch, part, request), tokens, request)
 
 
 def _unchanged(found: OneWord, tokens: Tokens, request: Request) -> OneWord:
     """A word that is replaced by itself changes nothing: bit for bit."""
     if request.operator != "replace":
         return found
-    same = (tokens.ids == hiding(tokens, request.token)).unsqueeze(-1)  # (batch, length, 1)
+    same = tokens.ids == hiding(tokens, request.token)  # (batch, length)
+    if tokens.word_index is not None:  # a word of several pieces is the same if all of them are
+        word = tokens.word_index.clamp(min=0)
+        other = torch.zeros_like(word).scatter_add_(1, word, (~same & tokens.mask).long())
+        same = same & (other.gather(1, word) == 0)
+    same = same.unsqueeze(-1)  # (batch, length, 1)
     return replace(found, changed=torch.where(same, found.original.unsqueeze(1), found.changed))
 
 
