@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -64,7 +65,9 @@ def test_every_text_gets_its_own_scores(task: TaskType) -> None:
             assert (a.method, a.kind, a.signed, a.removal) == (
                 name, explainer.kind, explainer.signed, explainer.removal
             )  # fmt: skip
-            assert (a.target, a.options) == (model.labels[int(target)], options)
+            defaults = signature(explainer.run).parameters
+            effective = {o: options.get(o, defaults[o].default) for o in explainer.options}
+            assert (a.target, a.options) == (model.labels[int(target)], effective)
             np.testing.assert_allclose(
                 a.scores["passage"], alone.passage[batch.passage.mask].detach(), atol=1e-9
             )

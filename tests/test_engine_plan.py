@@ -231,7 +231,7 @@ def test_a_study_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         read_study(str(tmp_path / "own.toml"))
     for wrong in (
         {"seeds": 0},
-        {"encoders": ["lstm"]},
+        {"encoders": ["lstn"]},
         {"experiments": ["permutatoin"]},
         {"limit": 0},
         {"split": "tset"},

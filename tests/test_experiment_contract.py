@@ -39,6 +39,7 @@ FAST: dict[str, list[dict[str, Any]]] = {
         {"fractions": [0.5, 0.9]},
         {"methods": ["omission"], "fractions": [0.5, 0.7], "recursive": True},
     ],
+    "conicity": [{}],
     "rationales": [{}, {"methods": ["omission"], "absolute": True}],
     "faithfulness": [{"exact": 5, "draws": 3}, {"exact": 0, "operators": ["delete"], "points": 6, "beam": 3}],
 }
@@ -89,6 +90,35 @@ def test_rows_have_the_common_columns_and_a_summary_for_json(
     assert sorted(set(table["example"].to_pylist())) == list(range(6))
     text = json.dumps(experiment.summarise(table), allow_nan=False)
     assert text == json.dumps(experiment.summarise(table), allow_nan=False)
+
+
+# Each experiment with every encoder and every attention, task by task.
+LAYERS = [
+    (name, zoo.ENCODER_NAMES[i % len(zoo.ENCODER_NAMES)], attention, TASKS.get(name, zoo.TASK_NAMES))
+    for name in EXPERIMENTS
+    for i, attention in enumerate(zoo.ATTENTION_NAMES)
+]
+assert len(zoo.ENCODER_NAMES) <= len(zoo.ATTENTION_NAMES)  # or some encoder would be left out
+
+
+@pytest.mark.parametrize(("name", "encoder", "attention", "tasks"), LAYERS)
+def test_every_encoder_and_attention_can_be_asked(
+    name: str, encoder: str, attention: str, tasks: tuple[zoo.TaskName, ...]
+) -> None:
+    """Rows that do not depend on the batches, and a summary of them; or a refusal that says why."""
+    experiment, task = find(name), tasks[zoo.ATTENTION_NAMES.index(attention) % len(tasks)]
+    model, whole = zoo.network(encoder, attention, task), distinct(zoo.batch([4, 2, 6], task))
+    config = experiment.config.parse(FAST[name][0], name)
+    tables = []
+    for split in ([[0, 1, 2]], [[2], [1, 0]]):
+        batches = [(np.array(part), whole.rows(torch.tensor(part))) for part in split]
+        given = zoo.beside(experiment, config, whole, task)
+        tables.append(to_table(experiment.run(model, batches, config, np.random.default_rng(0), **given)))
+    together, apart = tables
+    for column in together.column_names:
+        for one, other in zip(together[column].to_pylist(), apart[column].to_pylist(), strict=True):
+            assert one == (pytest.approx(other, abs=1e-7) if isinstance(one, float | list) else other)
+    json.dumps(experiment.summarise(together), allow_nan=False)
 
 
 @each_case
@@ -158,6 +188,7 @@ def test_a_float32_model_gives_nearly_the_same_rows(name: str) -> None:
         "planted": "effect",
         "pointing": "auc",
         "retrain": "probability",
+        "conicity": "conicity",
         "rationales": "precision",
         "uniform": "tvd",
         "seeds": "jsd",

@@ -21,7 +21,21 @@ TaskName = Literal["binary", "several", "qa", "nli"]
 ENCODER_NAMES: tuple[EncoderName, ...] = tuple(ENCODERS)
 ATTENTION_NAMES: tuple[AttentionName, ...] = tuple(ATTENTIONS)
 TASK_NAMES: tuple[TaskName, ...] = get_args(TaskName)
-KINDS = tuple(product(ENCODER_NAMES, ATTENTION_NAMES, TASK_NAMES))
+PLAIN: tuple[AttentionName, ...] = ("additive", "dot", "general", "uniform")
+# Every encoder with every attention, each of both with every task: tasks take turns. A BiLSTM, through whose structure
+# most is computed in a way of its own, has its plain attentions with all tasks.
+KINDS = tuple(
+    dict.fromkeys(
+        [
+            *(
+                (encoder, attention, TASK_NAMES[(i + j) % len(TASK_NAMES)])
+                for i, encoder in enumerate(ENCODER_NAMES)
+                for j, attention in enumerate(ATTENTION_NAMES)
+            ),
+            *product(("bilstm",), PLAIN, TASK_NAMES),
+        ]
+    )
+)
 N_WORDS = 50
 N_LABELS: dict[TaskName, int] = {"binary": 2, "several": 4, "qa": 5, "nli": 3}
 
@@ -38,7 +52,12 @@ def network(
         encoder=encoder, attention=attention, embedding_dim=dim, hidden_dim=8, activation=activation
     )
     has_query = task in ("qa", "nli")
-    return build(config, N_WORDS, N_LABELS[task], has_query, seed).double().eval()
+    made = build(config, N_WORDS, N_LABELS[task], has_query, seed).double().eval()
+    if attention.endswith(("sparsemax", "entmax")):  # scores so far apart that words without weight are met
+        with torch.no_grad():
+            for parameter in made.attention.parameters():
+                parameter.mul_(40 if attention.startswith("dot") else 4)
+    return made
 
 
 class OtherRun:

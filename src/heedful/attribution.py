@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Group
 
 Part = Literal["passage", "query"]
+UNKNOWN_SHOWN = 10  # unknown words that are named
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,9 @@ class Attribution:
         None  # sum of the scores of special tokens ([CLS], [SEP]), where the model has any
     )
     rest: float | None = None  # what fell to no token at all (biases, positions), where the method tells
+    spread: float | None = (
+        None  # of sampled scores: the largest standard error, as a share of the largest score
+    )
 
     def __post_init__(self) -> None:
         # through JSON once, so that what is loaded later equals what was made (tuples become lists)
@@ -100,6 +104,17 @@ class Attribution:
         scores = {part: s / peak / total for part, s in self.scores.items()}
         return replace(self, scores=scores, special=special, rest=rest)
 
+    def about_support(self) -> str:
+        """How many words have weight at all, of attention that leaves some out; empty where none is left out."""
+        weights = self.flat()
+        support = int(np.count_nonzero(weights))
+        sparse = self.kind == "attention" and 0 < support < len(weights)
+        return f"weight on {support} of {len(weights)} words" if sparse else ""
+
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said beside its scores."""
+        return tuple(filter(None, (self.about_support(), self.about_special())))
+
     def about_special(self) -> str:
         """What special tokens, and what no token got, as numbers and as shares of everything; empty where nothing."""
         others = {"special tokens": self.special, "positions and biases": self.rest}
@@ -109,10 +124,13 @@ class Attribution:
             float(np.abs(self.flat() / peak).sum()) + sum(abs(value) / peak for value in given.values())
             or 1.0
         )
-        return ", ".join(
+        told = [
             f"{name} {number(value, self.signed)} ({abs(value) / peak / total:.0%} of everything)"
             for name, value in given.items()
-        )
+        ]
+        if self.spread is not None:
+            told.append(f"sampled: uncertain by {self.spread:.0%} of the largest score")
+        return ", ".join(told)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,11 +146,19 @@ class Explained:
     truth: str | None = None  # the true label, where known
     word_index: Mapping[Part, Sequence[int]] = field(default_factory=dict)  # word of each sub-token, if split
     answers: AnswerKind = "one label"  # what `probabilities` are
+    unknown: Mapping[Part, Sequence[int]] = field(
+        default_factory=dict
+    )  # positions of words the model does not know
 
     def __post_init__(self) -> None:
         index = {part: tuple(map(int, i)) for part, i in self.word_index.items()}
         object.__setattr__(self, "word_index", index)
+        object.__setattr__(self, "unknown", {part: tuple(map(int, i)) for part, i in self.unknown.items()})
         for part, words in self.parts.items():
+            if strange := [i for i in self.unknown.get(part, ()) if not 0 <= i < len(words)]:
+                raise Mistake(
+                    f"example {self.id!r} has no word {strange[0]} in its {part} that could be unknown."
+                )
             check_words(f"the {part} of example {self.id!r}", words, index.get(part))
         p = np.array(self.probabilities, dtype=np.float64)
         if p.shape != (len(self.labels),) or not is_answer(p, self.answers):
@@ -163,6 +189,8 @@ class Explained:
         scores = {part: checked(words, a.scores[part], a.signed, what) for part, words in parts.items()}
         if a.special is not None and not (math.isfinite(a.special) and (a.signed or a.special >= 0)):
             raise Mistake(f"{what} has the score {a.special} for special tokens, which cannot be.")
+        if a.spread is not None and not (math.isfinite(a.spread) and a.spread >= 0):
+            raise Mistake(f"{what} has the spread {a.spread}, which cannot be.")
         if a.rest is not None and not math.isfinite(a.rest):
             raise Mistake(f"{what} has the score {a.rest} for what is no token, which cannot be.")
         return replace(a, scores=scores)
@@ -201,13 +229,33 @@ class Explained:
                 a, scores={p: np.add.reduceat(s, first[p]) if p in first else s for p, s in a.scores.items()}
             )
 
+        unknown = {
+            p: tuple(dict.fromkeys((np.searchsorted(first[p], i, "right") - 1).tolist() for i in places))
+            if p in first else places
+            for p, places in self.unknown.items()
+        }  # fmt: skip
         attributions = tuple(map(summed, self.attributions))
-        return replace(self, **parts, attributions=attributions, word_index={})  # type: ignore[arg-type]
+        return replace(self, **parts, attributions=attributions, word_index={}, unknown=unknown)  # type: ignore[arg-type]
 
     def _heading(self) -> list[str]:
         likely = [f"{self.labels[i]} {self.probabilities[i]:.3f}" for i in strongest(self.probabilities, 5)]
         truth = [] if self.truth is None else [f"true: {self.truth}"]
         return [visible(text) for text in (*likely, *truth, self.id)]
+
+    def unknown_words(self) -> tuple[str, ...]:
+        """The words that the model does not know, as they stand in the text, each once."""
+        found = (self.parts[part].surface(i) for part, places in self.unknown.items() for i in places)
+        return tuple(dict.fromkeys(found))
+
+    def about_unknown(self) -> str:
+        """Empty where the model knows every word."""
+        words = self.unknown_words()
+        if not words:
+            return ""
+        named = ", ".join(repr(visible(word, 40)) for word in words[:UNKNOWN_SHOWN])
+        more = f" and {len(words) - UNKNOWN_SHOWN} more" if len(words) > UNKNOWN_SHOWN else ""
+        same = "; it reads the same in place of each, so their scores tell nothing about these words"
+        return f"The model does not know {named}{more}{same if len(words) > 1 else ''}."
 
     def _unexplained(self) -> list[str]:
         """The parts that no method scores: a reader needs them to understand the others."""
@@ -219,6 +267,8 @@ class Explained:
         first, *rest = (f"<bdi>{escape(text)}</bdi>" for text in self._heading())
         rows = [f'<div><b>{first}</b> <span class="hf-quiet">· {" · ".join(rest)}</span></div>']
         rows += [f'<div class="hf-text" dir="auto">{escape(text)}</div>' for text in self._unexplained()]
+        if strange := self.about_unknown():
+            rows.append(f'<div class="hf-quiet"><bdi>{escape(strange)}</bdi></div>')
         for a in self.attributions:
             about = escape(visible(", ".join(filter(None, (a.kind, f"for {a.target}", a.removal)))))
             title = f'<b>{escape(visible(a.method))}</b> <span class="hf-quiet"><bdi>{about}</bdi></span>'
@@ -228,7 +278,7 @@ class Explained:
                     rows.append(f'<div class="hf-quiet">{part}</div>')
                 label = visible(f"{a.method}, {a.kind} of the {part} for {a.target}")
                 rows.append(html(self.parts[part], scores, a.signed, label=label, peak=a.peak))
-            for line in filter(None, (a.about_special(), str(a.check) if a.check else "")):
+            for line in filter(None, (*a.notes(), str(a.check) if a.check else "")):
                 rows.append(f'<div class="hf-quiet">{escape(visible(line, 2000))}</div>')
         return f'<div class="hf-example">{"".join(rows)}</div>'
 
@@ -251,14 +301,15 @@ class Explained:
                 cell += rich_text(self.parts[part], scores, a.signed, peak=a.peak)
                 named = f"{part}: " if self.query else ""
                 cell.append(f"\n{named}{top_words(self.parts[part], scores, a.signed)}\n", "dim")
-            if special := a.about_special():
-                cell.append(special + "\n", "dim")
+            for note in a.notes():
+                cell.append(note + "\n", "dim")
             if a.check:
                 cell.append(visible(str(a.check), 2000) + "\n", "dim" if a.check.ok else "bold")
             target = None if a.target == self.predicted else f"for {a.target}"
             about = visible("\n".join(filter(None, (a.kind, target, a.removal))))
             grid.add_row(Text.assemble((visible(a.method), "bold"), ("\n" + about, "dim")), cell)
-        return Group(heading, *map(Text, self._unexplained()), Text(), grid)
+        strange = [Text(said, "bold")] if (said := self.about_unknown()) else []
+        return Group(heading, *map(Text, self._unexplained()), *strange, Text(), grid)
 
 
 def is_answer(p: NDArray[np.float64], answers: AnswerKind) -> bool:

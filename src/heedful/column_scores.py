@@ -40,6 +40,7 @@ def sum_by_word(columns: Columns) -> Columns:
             positions.start[first],
             np.maximum.reduceat(positions.end, first),
             (np.arange(len(first)) - begins(n_words)[text]).astype(np.int32),
+            np.logical_or.reduceat(positions.unknown, first),
         ),
         scores=_each(np.add, columns.scores, np.flatnonzero(new[columns.position_of_score])),
     )

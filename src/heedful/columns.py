@@ -63,6 +63,7 @@ class Positions(Rows):
     start: NDArray[np.int32]
     end: NDArray[np.int32]
     word: NDArray[np.int32]  # the number of its word; where the text is not split, of itself
+    unknown: Flags  # the model does not know the word: it reads the same for all such words
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +76,7 @@ class Attributions(Rows):
     query: Flags
     special: Floats  # sum of the scores of special tokens
     rest: Floats  # what fell to no token
+    spread: Floats  # standard error of sampled scores, as a share of the largest
     check: Strings
     value: Floats
     ok: Flags

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from heedful.errors import Mistake
+from heedful.errors import Mistake, short
 from heedful.records import Split, TaskType, TokenizerName
 from heedful.registry import ATTENTIONS, CORPUS_EDITS, ENCODERS, OBJECTIVES
 
@@ -15,13 +15,15 @@ EncoderName = Annotated[str, AfterValidator(ENCODERS.check)]
 AttentionName = Annotated[str, AfterValidator(ATTENTIONS.check)]
 ObjectiveName = Annotated[str, AfterValidator(OBJECTIVES.check)]
 EditName = Annotated[str, AfterValidator(CORPUS_EDITS.check)]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]  # what generators and the columns of tables hold
+Size = Annotated[int, Field(ge=1, le=65_536)]  # of a vector; more is a slip of the hand, and fills any memory
 CROSS_ENTROPY = "cross_entropy"  # what a model is trained to do where nothing else is said
 
 
 class Config(BaseModel):
     """The base of everything that is configured: frozen, and unknown keys are refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     @classmethod
     def parse(cls, values: dict[str, Any], where: str) -> Self:
@@ -29,12 +31,23 @@ class Config(BaseModel):
         try:
             return cls.model_validate(values)
         except ValidationError as error:
-            first = error.errors()[0]
+            first = error.errors(include_url=False)[0]
             key = ".".join(str(part) for part in first["loc"])
             if first["type"] == "extra_forbidden":
-                known = ", ".join(cls.model_fields)
-                raise Mistake(f"{where}: there is no setting {key!r}. Known: {known}.") from None
-            raise Mistake(f"{where}: {key}: {first['msg']} (given: {first['input']!r}).") from None
+                known = ", ".join(neighbours(cls, first["loc"]))
+                raise Mistake(f"{where}: there is no setting {short(key)}. Known: {known}.") from None
+            given = short(first["input"])
+            raise Mistake(f"{where}: {key + ': ' if key else ''}{first['msg']} (given: {given}).") from None
+
+
+def neighbours(config: type[Config], place: tuple[int | str, ...]) -> list[str]:
+    """The settings that stand beside an unknown one: those of the part of the configuration that it is in."""
+    here: Any = config
+    for part in place[:-1]:
+        annotation = here.model_fields[part].annotation if part in getattr(here, "model_fields", {}) else here
+        inside = [annotation, *get_args(annotation)]
+        here = next((one for one in inside if isinstance(one, type) and issubclass(one, Config)), annotation)
+    return list(here.model_fields) if isinstance(here, type) and issubclass(here, Config) else []
 
 
 class EditConfig(Config):
@@ -58,7 +71,7 @@ class DataOptions(Config):
     labels: tuple[str, ...] | None = None  # their names and order; otherwise found in the data, sorted
     task: TaskType | None = None
     tokenizer: TokenizerName | None = None
-    min_df: int | None = Field(default=None, ge=1)  # texts that a word must occur in to be known
+    min_df: int | None = Field(default=None, ge=1, lt=2**63)  # texts that a word must occur in to be known
     delimiter: str | None = None  # of CSV files; otherwise seen from the header
     header: bool = True  # False: columns are called 1, 2, 3 ...
     dev_fraction: float = Field(default=0.15, ge=0, lt=1)  # of one's own training rows, without a dev split
@@ -66,13 +79,13 @@ class DataOptions(Config):
     skip_bad: bool = False  # leave broken rows out and list them, instead of stopping at the first
     # As the code of Jain & Wallace has it on some corpora: a text of fewer words is left out, and so are texts that are
     # too long, but only after the vocabulary was made of all.
-    min_words: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)
+    min_words: int | None = Field(default=None, ge=1, lt=2**63, exclude_if=lambda value: value is None)
     vocabulary: Literal["kept", "all"] = Field(default="kept", exclude_if=lambda value: value == "kept")
     # So many rows of a split, drawn by label with `subset_seed`, before dev and test are drawn from training rows.
-    train_rows: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)
-    dev_rows: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)
-    test_rows: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)
-    subset_seed: int = Field(default=0, ge=0, exclude_if=lambda value: value == 0)
+    train_rows: int | None = Field(default=None, ge=1, lt=2**63, exclude_if=lambda value: value is None)
+    dev_rows: int | None = Field(default=None, ge=1, lt=2**63, exclude_if=lambda value: value is None)
+    test_rows: int | None = Field(default=None, ge=1, lt=2**63, exclude_if=lambda value: value is None)
+    subset_seed: Seed = Field(default=0, exclude_if=lambda value: value == 0)
     # Words that are evidence wherever they stand, in place of what the corpus marks.
     evidence_words: tuple[str, ...] | None = Field(default=None, exclude_if=lambda value: value is None)
     edit: EditConfig | None = Field(default=None, exclude_if=lambda value: value is None)
@@ -83,15 +96,15 @@ class ModelConfig(Config):
 
     encoder: EncoderName = "bilstm"
     attention: AttentionName = "additive"
-    embedding_dim: int = Field(default=300, ge=1)
-    hidden_dim: int = Field(default=256, ge=4, multiple_of=4)
+    embedding_dim: Size = 300
+    hidden_dim: Size = Field(default=256, ge=4, multiple_of=4)
     # Of the average encoder. A setting that came later is written only where it differs: runs keep their names.
     activation: Literal["relu", "tanh"] = Field(default="relu", exclude_if=lambda value: value == "relu")
-    widths: tuple[int, ...] = Field(  # of the CNN's convolutions
+    widths: tuple[Annotated[int, Field(ge=1, le=1000)], ...] = Field(  # of the CNN's convolutions
         default=(1, 3, 5, 7), min_length=1, exclude_if=lambda value: value == (1, 3, 5, 7)
     )
-    attention_dim: int | None = Field(  # units of additive attention; None: hidden_dim / 2
-        default=None, ge=1, exclude_if=lambda value: value is None
+    attention_dim: Size | None = Field(  # units of additive attention; None: hidden_dim / 2
+        default=None, exclude_if=lambda value: value is None
     )
     hierarchical: bool = Field(default=False, exclude_if=lambda value: not value)  # words, sentences, text
     # Share of the numbers that is left out while training (Serrano & Smith 2019): of the embeddings, of the vectors of
@@ -103,14 +116,20 @@ class ModelConfig(Config):
     # code of Jain & Wallace the largest of each feature, and yes.
     query_pooling: Literal["mean", "max"] = Field(default="mean", exclude_if=lambda value: value == "mean")
     separate_embeddings: bool = Field(default=False, exclude_if=lambda value: not value)
+    # Each state is joined by the embedding of its word (Tutek & Snajder 2020): embedding_dim numbers more.
+    concatenate: bool = Field(default=False, exclude_if=lambda value: not value)
     # The model whose attention this one has, in place of its own (models/imposed.py). Its `attention` is then uniform.
     imposed: ModelConfig | None = Field(default=None, exclude_if=lambda value: value is None)
 
     @model_validator(mode="after")
-    def _one_attention(self) -> Self:
+    def _fit_together(self) -> Self:
         if self.imposed is not None and (self.attention != "uniform" or self.hierarchical):
             raise ValueError(
                 "a model with imposed attention has none of its own: attention must be 'uniform'"
+            )
+        if self.concatenate and self.hierarchical:
+            raise ValueError(
+                "concatenate joins states with the embeddings of words: a hierarchical model pools sentences"
             )
         return self
 
@@ -128,11 +147,11 @@ class ModelConfig(Config):
 class TrainingConfig(Config):
     """The settings of Jain & Wallace's code (see docs/training.md for the source of each)."""
 
-    epochs: int = Field(default=8, ge=1)
-    batch_size: int = Field(default=32, ge=1)
-    learning_rate: float = Field(default=1e-3, gt=0)
-    weight_decay: float = Field(default=1e-5, ge=0)  # on everything but the attention, which has none
-    patience: int | None = Field(default=None, ge=1)  # epochs without a better dev score; None: all epochs
+    epochs: int = Field(default=8, ge=1, le=1_000_000)
+    batch_size: int = Field(default=32, ge=1, le=1_000_000)
+    learning_rate: float = Field(default=1e-3, gt=0, le=1e6)
+    weight_decay: float = Field(default=1e-5, ge=0, le=1e6)  # on everything but the attention, which has none
+    patience: int | None = Field(default=None, ge=1, le=1_000_000)  # epochs without a better dev score
     class_weights: bool = True  # positives weighted by N / N+ - 1 (two labels), N / (labels N_c) (more)
     # Which epoch is kept: the best on dev by this score (None: the objective's own, or roc_auc for two labels, else
     # accuracy), the one with the least training loss, for an objective that is not about labels, or the least dev loss.
@@ -195,7 +214,7 @@ class RunConfig(Config):
     )  # of one of our own; means nothing where training begins with a checkpoint
     training: TrainingConfig = TrainingConfig()
     vectors: str | None = None
-    seed: int = Field(default=0, ge=0)
+    seed: Seed = 0
     # The checkpoint that training begins with, which stays as it is; None: fresh weights of `model`.
     start: SourceConfig | None = Field(default=None, exclude_if=lambda value: value is None)
 
@@ -206,6 +225,6 @@ class TrialConfig(Config):
     source: SourceConfig
     dataset: str
     data: DataOptions = DataOptions()
-    seed: int = Field(default=0, ge=0)  # of chance in the experiments: that of the model's training, if known
+    seed: Seed = 0  # of chance in the experiments: that of the model's training, if known
     model: ModelConfig | None = Field(default=None, exclude_if=lambda value: value is None)
     vectors: str | None = None

@@ -5,15 +5,27 @@ would be right. The command line prints it without a traceback and exits with 2;
 ordinary exception. Anything else that is raised is ours to mend.
 """
 
+LONGEST = 80  # characters of a value in a sentence
+
 
 class Mistake(Exception):
     """One clear sentence about what was asked and what would be right."""
 
 
-def one_of(what: str, given: str, known: list[str]) -> Mistake:
+def one_of(what: str, given: object, known: list[str]) -> Mistake:
     """The sentence for a name that does not exist, with the nearest that does, and all of them."""
     from difflib import get_close_matches
 
-    near = get_close_matches(given, known, n=1)
+    near = get_close_matches(given, known, n=1) if isinstance(given, str) and len(given) <= LONGEST else []
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return Mistake(f"there is no {what} {given!r}.{hint} Known: {', '.join(known)}.")
+    return Mistake(f"there is no {what} {short(given)}.{hint} Known: {', '.join(known)}.")
+
+
+def short(value: object) -> str:
+    """A value as it can stand in a sentence: cut, and whatever its own `repr` does."""
+    try:
+        text = repr(value)
+    except Exception:  # an integer of thousands of digits, an object of somebody else's
+        return f"a {type(value).__name__} that cannot be shown"
+    text = " ".join(text.split()).encode(errors="backslashreplace").decode()
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."

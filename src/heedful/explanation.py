@@ -16,8 +16,9 @@ from heedful.attribution import Attribution, Check, Cost, Explained, Part
 from heedful.check_columns import check_columns, check_ids
 from heedful.colours import INK, LEGEND, LEVELS, Sign, colour, fragment, page
 from heedful.columns import Columns
-from heedful.errors import Mistake, one_of
+from heedful.errors import Mistake, one_of, short
 from heedful.explanation_file import (
+    LONGEST_NAME,
     json_of,
     read_json,
     read_parquet,
@@ -131,8 +132,8 @@ class Explanation:
 
     def top(self, k: int = 5) -> pd.DataFrame:
         """The `k` rows with the largest |score| of each example and method, with their `rank` from 1."""
-        if k < 1:
-            raise Mistake(f"top({k}): ask for at least 1 word.")
+        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+            raise Mistake(f"top({short(k)}): ask for at least 1 word, and a whole number of them.")
         rows, ranks = column_scores.rank_scores(self.columns, k)
         table = self.to_arrow().take(pa.array(rows, pa.int64()))
         frame: pd.DataFrame = table.append_column("rank", pa.array(ranks, pa.int32())).to_pandas()
@@ -152,8 +153,10 @@ class Explanation:
         """Whole or not at all, by the ending: .parquet and .json keep everything and can be loaded again;
         .csv is the tidy table, .html a page to look at.
         """
+        if not isinstance(path, str | Path):
+            raise Mistake(f"save({short(path)}): give the name of a file.")
         path = Path(path)
-        if path.suffix not in ENDINGS and not path.is_dir():
+        if path.suffix not in ENDINGS and (path.suffix or len(path.name) > LONGEST_NAME or not path.is_dir()):
             raise Mistake(f"{path}: the ending must be {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}.")
         with whole_file(path) as partial:
             if path.suffix == ".parquet":

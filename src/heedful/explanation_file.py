@@ -32,14 +32,20 @@ from heedful.views import columns_of
 
 FORMAT = "heedful explanation 2"
 FORMATS = ("heedful explanation 1", FORMAT)  # that can be read
+LONGEST_NAME = 255  # bytes of a file's name, everywhere
 ROW_GROUP = 2**17  # rows written at once
 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """A temporary path to write to; it becomes `path` when the block ends well, and vanishes otherwise."""
-    if not path.parent.is_dir() or path.is_dir():
-        raise Mistake(f"{path} cannot be written: give the name of a file in a folder that exists.")
+    wrong = Mistake(f"{str(path)[:200]} cannot be written: give the name of a file in a folder that exists.")
+    try:
+        writable = path.parent.is_dir() and not path.is_dir() and "\x00" not in path.name
+    except OSError:  # a name of 300 characters
+        writable = False
+    if not writable or len(path.name.encode(errors="replace")) > LONGEST_NAME:
+        raise wrong
     partial = path.with_name(f".{uuid4().hex}.partial")
     try:
         yield partial
@@ -163,7 +169,7 @@ def read_json(text: str) -> tuple[Columns, str]:
         record = json.loads(text)
         if record["format"] in FORMATS:
             return columns_of([explained_of(each) for each in record["examples"]]), record["run"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         pass
     raise Mistake(f"this is not the JSON of an explanation ({FORMAT}).")
 
@@ -187,6 +193,7 @@ def explained_of(record: dict[str, Any]) -> Explained:
         query=None if record["query"] is None else words(record["query"]),
         truth=record["truth"],
         word_index=record["word_index"],
+        unknown=record.get("unknown", {}),
         answers=record.get("answers", "one label"),
     )
 

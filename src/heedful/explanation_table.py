@@ -25,7 +25,13 @@ from heedful.columns import (
 from heedful.records import AnswerKind
 
 TEXT = {"text": pa.large_string(), "split": pa.bool_()}
-POSITION = {"form": pa.large_string(), "start": pa.int32(), "end": pa.int32(), "word": pa.int32()}
+POSITION = {
+    "form": pa.large_string(),
+    "start": pa.int32(),
+    "end": pa.int32(),
+    "word": pa.int32(),
+    "unknown": pa.bool_(),
+}
 ATTRIBUTION = {
     "method": pa.string(),
     "kind": pa.string(),
@@ -37,6 +43,7 @@ ATTRIBUTION = {
     "query": pa.bool_(),
     "special": pa.float64(),
     "rest": pa.float64(),
+    "spread": pa.float64(),
     "check": pa.string(),
     "value": pa.float64(),
     "ok": pa.bool_(),
@@ -141,7 +148,7 @@ def columns_of_records(
     shared = (facts.field(name).to_pylist() for name in ("method", "kind", "signed", "removal", "options"))
     methods_of = [Method(*each) for each in zip(*shared, strict=True)]
     methods = {method: place for place, method in enumerate(dict.fromkeys(methods_of))}
-    own = {field.name: facts.field(field.name) for field in fields(Attributions) if field.name != "method"}
+    own = {field.name: _own(facts, field.name) for field in fields(Attributions) if field.name != "method"}
     columns = Columns(
         label_sets,
         tuple(methods),
@@ -150,10 +157,10 @@ def columns_of_records(
             *map(_counts, lists.values()),
         ),
         Texts(_numpy(texts.field("text")), _numpy(texts.field("split")), _counts(positions)),
-        Positions(*(_numpy(positions.flatten().field(name)) for name in POSITION)),
+        Positions(*(_position(positions.flatten(), name) for name in POSITION)),
         Attributions(
             np.array([methods[method] for method in methods_of], dtype=np.int64),
-            **{name: _numpy(column) for name, column in own.items()},
+            **own,
         ),
         scores,
         _numpy(records.column("probabilities").flatten()),
@@ -164,6 +171,18 @@ def columns_of_records(
     if (begin.scores[-1], begin.probabilities[-1]) != told or not ((n_texts == 1) | (n_texts == 2)).all():
         raise ValueError("the records do not count what is there")
     return columns
+
+
+def _own(facts: pa.StructArray, name: str) -> NDArray[Any]:
+    """Files of before do not tell the spread."""
+    known = [field.name for field in facts.type]
+    return _numpy(facts.field(name)) if name in known else np.full(len(facts), np.nan)
+
+
+def _position(positions: pa.StructArray, name: str) -> NDArray[Any]:
+    """Files of before do not tell which words were unknown."""
+    known = [field.name for field in positions.type]
+    return _numpy(positions.field(name)) if name in known else np.zeros(len(positions), dtype=np.bool_)
 
 
 def _counts(lists: pa.ListArray) -> Ints:

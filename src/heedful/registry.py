@@ -49,7 +49,7 @@ class Registry(Mapping[str, T]):
         return len(self.places) + len(self.found)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.places or name in self.found
+        return isinstance(name, str) and (name in self.places or name in self.found)
 
     def __getitem__(self, name: str) -> T:
         if name not in self._loaded:
@@ -115,6 +115,7 @@ EXPERIMENTS: Registry[Experiment] = Registry(
         "pointing": "heedful.experiments.pointing:POINTING",
         "retrain": "heedful.experiments.retrain:RETRAIN",
         "rationales": "heedful.experiments.rationales:RATIONALES",
+        "conicity": "heedful.experiments.conicity:CONICITY",
     },
 )
 
@@ -151,6 +152,8 @@ ENCODERS: Registry[Any] = Registry(
     {
         "bilstm": "heedful.models.encoders:BiLSTM",
         "bigru": "heedful.models.encoders:BiGRU",
+        "lstm": "heedful.models.encoders:LSTM",
+        "orthogonal": "heedful.models.orthogonal:OrthogonalLSTM",
         "cnn": "heedful.models.encoders:CNN",
         "average": "heedful.models.encoders:Average",
         "transformer": "heedful.models.encoders:Transformer",
@@ -167,6 +170,12 @@ ATTENTIONS: Registry[Any] = Registry(
         "dot": "heedful.models.attention:Dot",
         "general": "heedful.models.attention:General",
         "uniform": "heedful.models.attention:Uniform",
+        "additive_sparsemax": "heedful.models.sparse:AdditiveSparsemax",
+        "additive_entmax": "heedful.models.sparse:AdditiveEntmax",
+        "dot_sparsemax": "heedful.models.sparse:DotSparsemax",
+        "dot_entmax": "heedful.models.sparse:DotEntmax",
+        "latent": "heedful.models.latent:Latent",
+        "variational": "heedful.models.latent:Variational",
     },
 )
 
@@ -179,6 +188,11 @@ OBJECTIVES: Registry[Objective] = Registry(
         "deception": "heedful.models.objective_deception:DECEPTION",
         "imitation": "heedful.models.objective_imitation:IMITATION",
         "imposed": "heedful.models.objective_imposed:IMPOSED",
+        "variational": "heedful.models.objective_variational:VARIATIONAL",
+        "diversity": "heedful.models.objective_diversity:DIVERSITY",
+        "word_distance": "heedful.models.objective_word_distance:WORD_DISTANCE",
+        "masked_words": "heedful.models.objective_masked_words:MASKED_WORDS",
+        "supervised": "heedful.models.objective_supervised:SUPERVISED",
     },
 )
 

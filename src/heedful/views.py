@@ -22,6 +22,12 @@ def columns_of(examples: Sequence[Explained]) -> Columns:
     label_sets = places((tuple(e.labels), e.answers) for e in examples)
     parts = [(e.id, part, words, e.word_index.get(part)) for e in examples for part, words in e.parts.items()]
     texts, positions = text_columns([part[:3] for part in parts], [index for *_, index in parts])
+    unknown = [
+        np.isin(np.arange(len(words)), e.unknown.get(part, ()))
+        for e in examples
+        for part, words in e.parts.items()
+    ]
+    positions.unknown[:] = np.concatenate([np.empty(0, np.bool_), *unknown])
     attributions = [(e, a) for e in examples for a in e.attributions]
     facts = [method_of(a) for _, a in attributions]
     methods = places(facts)
@@ -45,6 +51,7 @@ def columns_of(examples: Sequence[Explained]) -> Columns:
             np.array(["query" in a.scores for _, a in attributions], dtype=np.bool_),
             numbers([a.special for _, a in attributions]),
             numbers([a.rest for _, a in attributions]),
+            numbers([a.spread for _, a in attributions]),
             strings(
                 [check.name if a.check else None for check, (_, a) in zip(checks, attributions, strict=True)]
             ),
@@ -89,7 +96,7 @@ def text_columns(
         raise
     split = np.array([i is not None for i in index], dtype=np.bool_)
     return Texts(strings([each.text for each in words]), split, n), Positions(
-        forms, offsets[:, 0], offsets[:, 1], word
+        forms, offsets[:, 0], offsets[:, 1], word, np.zeros(len(forms), dtype=np.bool_)
     )
 
 
@@ -126,9 +133,12 @@ def fields_of(columns: Columns) -> Iterator[dict[str, Any]]:
     for e in _dicts(columns.examples):
         parts: dict[Part, Words] = {}
         index: dict[Part, tuple[int, ...]] = {}
+        unknown: dict[Part, tuple[int, ...]] = {}
         for part, text in zip(PARTS, islice(texts, e["n_texts"]), strict=False):
             here = slice(position, position := position + text["n_words"])
             parts[part] = Words(text["text"], tuple(islice(forms, text["n_words"])), offsets[here])
+            if (strange := np.flatnonzero(columns.positions.unknown[here])).size:
+                unknown[part] = tuple(strange.tolist())
             if text["split"]:
                 index[part] = tuple(columns.positions.word[here].tolist())
         labels = columns.label_sets[e["labels"]]
@@ -149,6 +159,7 @@ def fields_of(columns: Columns) -> Iterator[dict[str, Any]]:
             "probabilities": columns.probabilities[label : (label := label + len(labels))],
             "truth": e["truth"],
             "word_index": index,
+            "unknown": unknown,
             "attributions": tuple(made),
         }
 
@@ -176,4 +187,5 @@ def _attribution(
         options=options,
         special=None if math.isnan(a["special"]) else a["special"],
         rest=None if math.isnan(a["rest"]) else a["rest"],
+        spread=None if math.isnan(a["spread"]) else a["spread"],
     )

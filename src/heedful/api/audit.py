@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from heedful.api.audit_plan import Plan, ask_within, make_plan, preview
+from heedful.api.audit_plan import Clock, Plan, ask_within, make_plan, preview
 from heedful.api.audit_subject import Answered, Audited, Given, open_subject
 from heedful.api.models import as_paths
 from heedful.auditing.bars import PERFORMANCE, Bar, check_bar, parse_bars
@@ -131,18 +131,19 @@ def prepare(
 def carry_out(prepared: Prepared, command: str) -> Audit:
     """Ask, rank, and judge the bars."""
     subject, plan, seconds, progress = prepared.subject, prepared.plan, prepared.budget, prepared.progress
-    answers, left_out = ask_within(subject, plan, seconds, progress)
+    clock = Clock(seconds, prepared.began)
+    answers, left_out = ask_within(subject, plan, clock, progress)
     series = [
         one
         for name, answer in answers.items()
         for one in series_of(name, find(name).method_measures, answer.table)
+        if one.method in EXPLAINERS
     ]
     from heedful.api.audit_sample import explain_sample
 
-    asked = [name for name in dict.fromkeys(one.method for one in series) if name in EXPLAINERS]
-    known, sample = explain_sample(
-        subject.model, [*subject.looked.values()], asked, SAMPLE * seconds, progress
-    )
+    asked = list(dict.fromkeys(one.method for one in series))
+    rest = max(SAMPLE * seconds, clock.left)
+    known, sample = explain_sample(subject.model, [*subject.looked.values()], asked, rest, progress)
     standings = rank(series, known)
     summaries = {name: answer.summary for name, answer in answers.items()}
     summaries[PERFORMANCE] = subject.performance()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heedful.engine.progress import Progress
-from heedful.errors import Mistake
+from heedful.errors import Mistake, short
 
 if TYPE_CHECKING:
     from heedful.config import RunConfig
@@ -30,7 +30,15 @@ def load(model: Any, *, device: str = "cpu", **options: Any) -> Model:
         from heedful.models.huggingface import load_pipeline
 
         return load_pipeline(model, **options)
-    return find_source(model, **options).load(torch.device(device))
+    source = find_source(model, **options)
+    try:
+        place = torch.device(device)
+        torch.empty(0, device=place)
+    except (RuntimeError, AssertionError, TypeError, ValueError, OverflowError):
+        raise Mistake(
+            f"device={short(device)}: torch has no such device here; 'cpu' is always there."
+        ) from None
+    return source.load(place)
 
 
 def wrap(model: Any, tokenizer: Any = None, **options: Any) -> Model:
@@ -78,6 +86,10 @@ def train(
     `settings` are those of ModelConfig and TrainingConfig (epochs, hidden_dim, objective, ...), `data` those of
     DataOptions (text_column, label_column, ...).
     """
+    if data is not None and not isinstance(data, Mapping):
+        raise Mistake(
+            f"data={short(data)}: it should be settings by their names, {{'text_column': 'review'}}."
+        )
     given = {"encoder": encoder, "attention": attention, **settings}
     config = configure(dataset, settings=given, data=data, vectors=vectors, seed=seed, start=start)
     return train_config(config, runs=runs, data_dirs=data_dirs, progress=progress)
@@ -112,7 +124,9 @@ def train_config(
     from heedful.engine.carry_out import train_one
     from heedful.engine.workspace import Workspace
 
-    return train_one(config, Workspace(Path(runs), as_paths(data_dirs)), progress or Progress())
+    return train_one(
+        config, Workspace(as_path(runs, "a folder for runs"), as_paths(data_dirs)), progress or Progress()
+    )
 
 
 def estimate_training(
@@ -129,13 +143,27 @@ def estimate_training(
 
 def open_run(path: str | Path | Run) -> Run:
     """A run folder that is there."""
+    from heedful.data import locate
     from heedful.store.run import Run
 
-    run = path if isinstance(path, Run) else Run(Path(path))
-    if not run.path.is_dir():
+    run = path if isinstance(path, Run) else Run(as_path(path, "a run folder"))
+    if not locate.is_dir(run.path):
         raise Mistake(f"there is no run folder {run.path}.")
     return run
 
 
-def as_paths(folders: Sequence[str | Path]) -> tuple[Path, ...]:
-    return tuple(Path(folder) for folder in folders)
+def as_path(given: Any, what: str) -> Path:
+    """A path that a system can be asked about."""
+    if not isinstance(given, str | Path) or "\x00" in str(given):
+        raise Mistake(f"{short(given)} is not the path of {what}.")
+    return Path(given)
+
+
+def as_paths(folders: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
+    """One folder is one, not its letters."""
+    from heedful.data import locate
+
+    given = [folders] if isinstance(folders, str | Path) else folders
+    paths = tuple(as_path(folder, "a data folder") for folder in given)
+    locate.data_dirs(paths)  # says so where one is not there
+    return paths

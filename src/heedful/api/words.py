@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +14,9 @@ from heedful import colours
 from heedful.api.models import as_paths, load, open_run
 from heedful.api.parts import PART, Parts
 from heedful.engine.progress import Progress
-from heedful.errors import Mistake
+from heedful.errors import Mistake, short
 from heedful.explanation import ENDINGS, Explanation
+from heedful.explanation_file import whole_file
 from heedful.heatmap import Pair, Pairs, visible
 from heedful.records import Example
 
@@ -44,7 +45,7 @@ def explain(
     labels: Sequence[str] | None = None,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress | None = None,
-    parts: Parts | None = None,
+    kept: Parts | None = None,
     **options: Any,
 ) -> Explanation:
     """Scores for every word of every text, by each of the methods.
@@ -52,8 +53,8 @@ def explain(
     `target` is a label by name or number (None: the predicted one). Options (`n_steps`, `baselines`,
     `internal_batch_size`, `of`, ...) go to every method that takes them. A method that learns from training texts
     needs the run folder of the model: what it learns is kept there. `labels` are names for those of a Hugging Face
-    model that has none; with `queries` such a model is read as one of pairs of texts. `parts`: where what is done is
-    kept meanwhile (see `explain_to`).
+    model that has none; with `queries` such a model is read as one of pairs of texts. `kept`: where parts of what is
+    done stand meanwhile (see `explain_to`).
     """
     from heedful.engine.plan import that_learn
     from heedful.explainers import EXPLAINERS
@@ -62,7 +63,14 @@ def explain(
 
     progress = progress or Progress(quiet=True)
     loaded = model if isinstance(model, Model) else load(model, **_model_options(labels, queries))
-    asked = [methods] if isinstance(methods, str) else list(methods or DEFAULT_METHODS)
+    wanted = DEFAULT_METHODS if methods is None else methods
+    asked = [wanted] if isinstance(wanted, str) else as_list(wanted, "methods")
+    if not asked:
+        raise Mistake(
+            f"methods is empty: name one of {', '.join(EXPLAINERS)}, or leave it out for the usual ones."
+        )
+    if twice := [name for i, name in enumerate(asked) if name in asked[:i]]:
+        raise Mistake(f"the method {short(twice[0])} is asked for twice.")
     if asked == ["all"]:
         asked = [name for name, explainer in EXPLAINERS.items() if explainer.needs <= loaded.network.can]
     names = [EXPLAINERS.check(name) for name in asked]
@@ -75,7 +83,7 @@ def explain(
         def explain_some(some: Sequence[Example]) -> Explanation:
             return run_explain(loaded, some, names, target, bar.advance, states, **options)
 
-        return explain_some(examples) if parts is None else parts.explain(examples, explain_some, bar)
+        return explain_some(examples) if kept is None else kept.explain(examples, explain_some, bar)
 
 
 def explain_to(
@@ -100,7 +108,7 @@ def explain_to(
         queries=queries,
         labels=labels,
         progress=progress,
-        parts=parts,
+        kept=parts,
         **options,
     )
     write(found, output)
@@ -150,6 +158,7 @@ def fit_explainers(
     from heedful.engine.plan import plan_fits
     from heedful.engine.workspace import Workspace
 
+    data_dirs = (*data_dirs, *run.data_folders)
     workspace = Workspace(run.path.parent, data_dirs)
     planned = plan_fits(run, names, data_dirs, workspace.hash_file)
     carry_out(planned, workspace, progress, "here", strict=True)
@@ -157,7 +166,7 @@ def fit_explainers(
 
 
 def adversary(
-    model: Model,
+    model: Model | Run | str | Path,
     texts: Sequence[str] | Sequence[Example],
     *,
     queries: Sequence[str] | None = None,
@@ -168,7 +177,9 @@ def adversary(
     The heatmap pairs of Jain & Wallace 2019, appendix C. `epsilon` None is .01, and .05 for models with a query.
     """
     from heedful.api.experiments import run
+    from heedful.models.model import Model
 
+    model = model if isinstance(model, Model) else load(model)
     examples = as_examples(model, texts, queries)
     table = run("adversarial", model, examples, epsilon=epsilon).table.sort_by("example")
     pairs = []
@@ -187,14 +198,37 @@ def as_examples(
     model: Model, texts: Sequence[str] | Sequence[Example], queries: Sequence[str] | None
 ) -> list[Example]:
     """Texts as examples of this model; examples as they are."""
-    if isinstance(texts, str):
-        raise Mistake("give a list of texts, not one text.")
-    examples = [text for text in texts if isinstance(text, Example)]
-    if len(examples) != len(texts):
-        examples = list(model.examples([str(text) for text in texts], queries))
-    if not examples:
+    given = as_list(texts, "texts")
+    if any(isinstance(text, Example) for text in given):
+        if queries is not None:
+            raise Mistake("examples have their queries with them: give no others.")
+        if strange := [text for text in given if not isinstance(text, Example)]:
+            raise Mistake(f"give texts or examples, not both: {short(strange[0])} is no example.")
+        check_examples(model, given)
+        return given
+    if not given:
         raise Mistake("there is no text.")
-    return examples
+    return list(model.examples(given, queries))
+
+
+def as_list(given: Any, what: str) -> list[Any]:
+    """A list, tuple, column or iterator as a list; one string is not its letters."""
+    if isinstance(given, str | bytes):
+        raise Mistake(f"give a list of {what}, not one text.")
+    if not isinstance(given, Iterable) or isinstance(given, Mapping | Set):
+        raise Mistake(f"give a list of {what}, not {short(given)}.")
+    return list(given)
+
+
+def check_examples(model: Model, examples: Sequence[Example]) -> None:
+    """An example made for another kind of model is refused, not read in part."""
+    for example in examples:
+        if model.network.has_query and example.query is None:
+            raise Mistake(f"{model.name} reads a query with each text; example {example.id!r} has none.")
+        if example.label is not None and not 0 <= example.label < len(model.labels):
+            raise Mistake(
+                f"example {example.id!r} has the label number {example.label}; {model.name} has {len(model.labels)}."
+            )
 
 
 def read_texts(texts: Sequence[str], file: Path | None) -> list[str]:
@@ -222,9 +256,9 @@ def write(shown: Explanation | Pairs, path: Path) -> None:
     """By the ending: .html and .json, and what else `Explanation.save` knows."""
     if isinstance(shown, Explanation):
         shown.save(path)
-    elif path.suffix == ".json":
-        path.write_text(shown.to_json(), encoding="utf-8")
-    elif path.suffix == ".html":
-        path.write_text(colours.page(shown.to_html()), encoding="utf-8")
-    else:
+        return
+    if path.suffix not in (".html", ".json"):
         raise Mistake(f"--output {path}: the ending must be .html or .json.")
+    with whole_file(path) as partial:
+        text = shown.to_json() if path.suffix == ".json" else colours.page(shown.to_html())
+        partial.write_text(text, encoding="utf-8")

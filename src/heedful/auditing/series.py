@@ -53,7 +53,9 @@ def _of_measure(experiment: str, measure: MethodMeasure, table: pa.Table) -> Ite
     if measure.column not in table.column_names:
         return
     examples, place = np.unique(table["example"].to_numpy(), return_inverse=True)
-    methods = _names(table, measure.method) if measure.only is None else np.full(len(table), measure.only)
+    methods = np.full(len(table), measure.only)
+    if measure.only is None:
+        methods = np.array([name.partition(" ")[0] for name in _names(table, measure.method)])
     conditions = np.full(len(table), "") if measure.condition is None else _names(table, measure.condition)
 
     def by_text(name: str | float | None, rows: NDArray[np.bool_]) -> Floats:
@@ -62,6 +64,8 @@ def _of_measure(experiment: str, measure: MethodMeasure, table: pa.Table) -> Ite
         if name is None or name not in table.column_names:
             return np.full(len(examples), np.nan)
         values = column(table, name)
+        if name == measure.column and measure.missing is not None:
+            values = np.where(np.isnan(values), measure.missing, values)
         kept = rows & ~np.isnan(values)
         n = np.bincount(place[kept], minlength=len(examples))
         total = np.bincount(place[kept], values[kept], minlength=len(examples))

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from heedful.cli import options
+from heedful.cli import complete, options
 
 
 def train(
-    dataset: Annotated[str, typer.Argument(help="A corpus by name, one's own file, or hf:ID.")],
+    dataset: Annotated[
+        str, typer.Argument(help="A corpus by name, one's own file, or hf:ID.", autocompletion=complete.corpora)
+    ],
     encoder: Annotated[
         str | None,
-        typer.Option(help="bilstm, bigru, cnn, average, transformer or none. Otherwise bilstm."),
+        typer.Option(
+            help="bilstm, bigru, cnn, average, transformer or none. Otherwise bilstm.",
+            autocompletion=complete.encoders,
+        ),
     ] = None,
     attention: Annotated[
         str | None, typer.Option(help="additive, dot, general or uniform. Otherwise additive.")
@@ -98,7 +104,12 @@ def train(
     if as_json:
         typer.echo(json.dumps({"run": str(run.path), **scores}))
         return
-    shown = ", ".join(
-        f"{name} {scores[name]:.3f}" for name in ("accuracy", "f1", "roc_auc") if scores.get(name) is not None
-    )
-    typer.echo(f"{scores['split']} ({scores['examples']} examples): {shown}\n{run.path}")
+    typer.echo(f"{scores['split']} ({scores['examples']} examples): {show_scores(scores)}")
+    if baseline := scores.get("baseline"):
+        typer.echo(f"{baseline['name']}, for comparison: {show_scores(baseline)}")
+    typer.echo(str(run.path))
+
+
+def show_scores(scores: Mapping[str, Any]) -> str:
+    names = ("accuracy", "f1", "roc_auc")
+    return ", ".join(f"{name} {scores[name]:.3f}" for name in names if scores.get(name) is not None)

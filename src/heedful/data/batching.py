@@ -21,6 +21,10 @@ from heedful.records import Batch, Example, Part, Reserved, Tokens, Words
 
 Ints = NDArray[np.int64]
 CPU = torch.device("cpu")
+EVIDENCE = (
+    "evidence"  # the target that is True at the words that decide, where every text says which they are
+)
+SOME_EVIDENCE = "some_evidence"  # the same where only some do; of the others it is False
 SENTENCE_BEGINS = "sentence_begins"  # the target that is True at the first word of every sentence
 POOL = 100  # batches that are sorted by length together when shuffled: long enough for little padding
 
@@ -167,8 +171,9 @@ def encode(
     evidence = [example.evidence for example in examples if example.evidence is not None]
     passages = text.encode([example.passage for example in examples], "passage")
     targets = {}
-    if examples and len(evidence) == len(examples):
-        targets["evidence"] = passages.mark_words(evidence)
+    if evidence:
+        name = EVIDENCE if len(evidence) == len(examples) else SOME_EVIDENCE
+        targets[name] = passages.mark_words([example.evidence or () for example in examples])
     if sentences:
         targets[SENTENCE_BEGINS] = passages.mark_words([sentence_begins(e.passage) for e in examples])
     return Encoded(

@@ -117,10 +117,10 @@ def _open_all(
     if name in CORPORA:
         _refuse_file_options(name, options)
         return _open_known(name, CORPORA[name], data_dirs, seed, options, part)
-    path = locate.expand(name)
+    folders = locate.data_dirs(data_dirs)
+    path = locate.own_path(name, folders)
     if locate.is_file(path) or file_format(path) is not None:
         return open_table(path, options, part)
-    folders = locate.data_dirs(data_dirs)
     if name and locate.is_dir(path):
         if split_files(path) and not _file_options(options):
             return _open_other(path.resolve().name, Location(path, "simple"), options, part)
@@ -181,6 +181,8 @@ def _open_known(
 
 def _open_simple(name: str, folder: Path, recipe: Recipe, ledger: Ledger, part: Split | None) -> CorpusRows:
     files = split_files(folder)
+    if recipe.pooled:
+        files = [(None, path) for _, path in files]
     needed = files_for_split(files, recipe, part)
     rows = read_simple(needed, ledger, recipe.text_field, recipe.split_field)
     partial = len(needed) < len(files)
@@ -198,6 +200,8 @@ def _open_other(name: str, found: Location, options: DataOptions, part: Split | 
         )
     task: TaskType = "nli" if "hypothesis" in keys else "qa" if "question" in keys else "classification"
     other = OTHERS.get(name)
-    recipe = Recipe(task=task, labels=other.labels, tokenizer=other.tokenizer) if other else Recipe(task=task)
+    recipe = Recipe(task=task)
+    if other is not None:
+        recipe = Recipe(task=task, labels=other.labels, tokenizer=other.tokenizer, pooled=other.pooled)
     recipe = _adapt(recipe, options)
     return _open_simple(name, found.folder, recipe, Ledger(options.skip_bad), part)

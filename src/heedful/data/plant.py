@@ -21,7 +21,7 @@ import numpy as np
 from numpy.random import Generator
 from pydantic import Field
 
-from heedful.config import Config, RunConfig
+from heedful.config import Config, RunConfig, Seed
 from heedful.data.edits import Scores, join_words, split_words
 from heedful.errors import Mistake
 from heedful.records import SPLITS, Corpus, Example, Split
@@ -33,7 +33,7 @@ SYLLABLES = ("zor", "ble", "qua", "vin", "dax", "mup", "fep", "tog", "wug", "nim
 class PlantConfig(Config):
     kind: Kind = "single"
     share: float = Field(default=0.25, gt=0, le=1)  # of the training and dev texts
-    seed: int = Field(default=0, ge=0)
+    seed: Seed = 0
 
 
 class Plant:

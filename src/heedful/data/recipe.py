@@ -33,6 +33,7 @@ class Recipe:
     lengths: Lengths = Lengths()
     dev_fraction: float = 0.15  # of train, drawn where the source has no dev split
     test_fraction: float = 0.2  # of the rows that belong to no split
+    pooled: bool = False  # the source's splits are put together, and others drawn
     test_sample: float = 1.0  # the part of the source's test split that is used
     text_field: str = "text"  # of the simple form, where a row has it
     split_field: str | None = None  # of the simple form, overrules the file's name

@@ -258,8 +258,10 @@ class Other:
     licence: str
     labels: tuple[str, ...] | None = None
     tokenizer: TokenizerName = "spacy"
+    pooled: bool = False  # it comes without a training split: all are drawn from its rows
 
 
+NUMBER = ("plural", "singular")
 NOT_LOADED = "for translation; has no labels to predict"
 NEWSGROUPS = (
     *("alt.atheism", "comp.graphics", "comp.os.ms-windows.misc", "comp.sys.ibm.pc.hardware"),
@@ -274,9 +276,11 @@ OTHERS: dict[str, Other] = {
         "PubMed sentences that state a drug's adverse effect, or not", "none stated", ("none", "effect")
     ),
     "agreement_gulordava": Other(
-        "subject-verb agreement, nonce sentences", "CC BY-NC 4.0", ("plural", "singular")
+        "the number of a verb from the words before it, nonsense", "CC BY-NC 4.0", NUMBER, "whitespace"
     ),
-    "agreement_linzen": Other("subject-verb agreement, Wikipedia", "CC BY-NC 4.0", ("plural", "singular")),
+    "agreement_linzen": Other(
+        "the number of a verb from the words before it, Wikipedia", "CC BY-NC 4.0", NUMBER, "whitespace", True
+    ),
     "amazon5": Other(
         "Amazon reviews, one to five stars",
         "none stated (research use)",

@@ -64,15 +64,7 @@ def open_table(path: Path, options: DataOptions, part: Split | None = None) -> C
 
 def open_folder(folder: Path, options: DataOptions, part: Split | None = None) -> CorpusRows:
     """A folder with train.csv, dev.csv (or val, valid, validation) and test.csv, or any of our formats."""
-    files: list[tuple[Split | None, Path]] = []
-    try:
-        paths = sorted(folder.iterdir())
-    except OSError as error:
-        raise Mistake(f"{folder} cannot be read: {error.strerror}.") from None
-    for path in paths:
-        split = SPLIT_NAMES.get(_stem(path).lower())
-        if split is not None and file_format(path) is not None:
-            files.append((split, path))
+    files: list[tuple[Split | None, Path]] = [*folder_files(folder)]
     if "train" not in [split for split, _ in files]:
         raise Mistake(f"{folder} has no train file (train.csv, for example; known: {', '.join(FORMATS)}).")
     twice = [path.name for i, (split, path) in enumerate(files) if split in [s for s, _ in files[:i]]]
@@ -81,6 +73,16 @@ def open_folder(folder: Path, options: DataOptions, part: Split | None = None) -
     if "test" not in [split for split, _ in files]:
         files = [(None if split == "train" else split, path) for split, path in files]
     return _open_files(folder.resolve().name, files, options, part, source=str(folder), folder=folder)
+
+
+def folder_files(folder: Path) -> list[tuple[Split, Path]]:
+    """Of a folder with a file for each split: what is read, and nothing that lies beside it."""
+    try:
+        paths = sorted(folder.iterdir())
+    except OSError as error:
+        raise Mistake(f"{folder} cannot be read: {error.strerror}.") from None
+    named = [(SPLIT_NAMES.get(_stem(path).lower()), path) for path in paths if file_format(path) is not None]
+    return [(split, path) for split, path in named if split is not None and path.is_file()]
 
 
 def _open_files(

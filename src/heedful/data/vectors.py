@@ -17,11 +17,13 @@ from typing import BinaryIO, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.data import locate
 from heedful.data.vocabulary import MARKERS, PAD, Vocabulary
-from heedful.errors import Mistake
+from heedful.errors import Mistake, short
 
 Floats = NDArray[np.float32]
 Missing = Literal["normal", "zeros"]
+FILES = ("vocab.txt", "vectors.npz")  # of a folder
 ENDINGS = ("", ".txt", ".vec", ".txt.gz", ".vec.gz")
 
 
@@ -72,18 +74,27 @@ def load_vectors(
     )
 
 
+def check_folder(folder: Path) -> None:
+    """Before it is hashed or read."""
+    for name in FILES:
+        if not (folder / name).is_file():
+            raise Mistake(f"{folder} is no folder of vectors: {name} is missing.")
+
+
 def locate_vectors(spec: str | Path, data_dirs: Sequence[Path]) -> Path:
     """The file or folder that is meant."""
-    if Path(spec).exists():
+    if locate.exists(Path(spec)):
         return Path(spec)
     for folder in data_dirs:
         for ending in ENDINGS:
-            if (place := folder / f"{spec}{ending}").exists():
+            if locate.exists(place := folder / f"{spec}{ending}"):
                 return place
     here = vectors_in(data_dirs)
     known = f"found there: {', '.join(here)}" if here else "none are found there"
     looked = ", ".join(str(folder) for folder in data_dirs) or "no data folder"
-    raise Mistake(f"there are no vectors {str(spec)!r}: it is no path, nor a name in {looked} ({known}).")
+    raise Mistake(
+        f"there are no vectors {short(str(spec))}: it is no path, nor a name in {looked} ({known})."
+    )
 
 
 def vectors_in(data_dirs: Sequence[Path]) -> list[str]:
@@ -102,6 +113,7 @@ def _tokens(
 
 def _folder_rows(folder: Path, vocabulary: Vocabulary) -> Iterator[tuple[int, Floats]]:
     """The rows of `vectors.npz` whose word in `vocab.txt` is known."""
+    check_folder(folder)
     try:
         words = (folder / "vocab.txt").read_bytes().decode().removesuffix("\n").split("\n")
         with np.load(folder / "vectors.npz", allow_pickle=False) as arrays:

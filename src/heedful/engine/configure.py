@@ -17,7 +17,7 @@ from heedful.config import (
     TrainingConfig,
 )
 from heedful.data.registry import CORPORA
-from heedful.errors import Mistake, one_of
+from heedful.errors import Mistake, one_of, short
 
 
 def configure(
@@ -34,6 +34,9 @@ def configure(
 
     With `start`, a folder or id, the usual settings are those of fine-tuning, and there is no model to be described.
     """
+    if not isinstance(dataset, str | Path) or not str(dataset) or "\x00" in str(dataset):
+        raise Mistake(f"{short(dataset)} is no data set: give a corpus by name, a file, or hf:ID.")
+    dataset = str(dataset)
     entry = CORPORA.get(dataset) if start is None else None
     usual = dict(entry.training) if entry else ({} if start is None else FINE_TUNING.model_dump())
     values: dict[str, Any] = {
@@ -50,7 +53,7 @@ def configure(
                 f"{given[0]!r} describes a model of our own; with start={str(start)!r} there is one already."
             )
         values["start"] = find_start(start)
-    config = RunConfig.parse(values, f"training on {dataset}")
+    config = RunConfig.parse(values, f"training on {dataset[:200]}")
     return (
         complete_objective(config) if config.training.objective != CROSS_ENTROPY else plain_objective(config)
     )

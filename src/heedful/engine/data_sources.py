@@ -22,7 +22,8 @@ from heedful.data.readers.simple import split_files
 from heedful.data.readers.tables import file_format
 from heedful.data.recipe import Recipe
 from heedful.data.registry import CORPORA
-from heedful.data.vectors import locate_vectors
+from heedful.data.user_files import folder_files
+from heedful.data.vectors import check_folder, locate_vectors
 from heedful.errors import Mistake
 from heedful.records import SPLITS, Corpus, Example, Split, TaskType
 from heedful.store.checks import HashFile, sha256
@@ -63,12 +64,10 @@ def find_data(
     if entry is not None and entry.built_in:
         digest = hashlib.sha256(f"generated {dataset} {DATA_VERSION}".encode())
         return DataSource(digest.hexdigest(), GENERATED_BYTES, "built in")
-    path = Path(dataset.removeprefix("hf:")).expanduser()
-    if entry is None and path.exists():
-        others = [
-            other for other in (options.dev_file, options.test_file) if other is not None and other.exists()
-        ]
-        return _of_files([*([path] if path.is_file() else _all_files(path)), *others], str(path), hash_file)
+    path = locate.own_path(dataset.removeprefix("hf:"), locate.data_dirs(data_dirs))
+    if entry is None and (files := _files_read(path, dataset.startswith("hf:"))):
+        others = [other for other in (options.dev_file, options.test_file) if other is not None]
+        return _of_files([*files, *filter(locate.is_file, others)], str(path), hash_file)
     corpus = corpora.load(dataset, data_dirs=data_dirs, options=options)  # hf:ID, or says what is wrong
     size = sum(len(example.passage.text) for examples in corpus.splits.values() for example in examples)
     return DataSource(fingerprint(corpus), size, corpus.source)
@@ -119,16 +118,30 @@ def vectors_fingerprint(vectors: str, data_dirs: Sequence[Path] = (), hash_file:
     if vectors == word2vec.NAME:
         return f"{word2vec.NAME}-{word2vec.VERSION}"
     place = locate_vectors(vectors, locate.data_dirs(data_dirs))
+    if place.is_dir():
+        check_folder(place)
     files = [place] if place.is_file() else _all_files(place)
     return _of_files(files, str(place), hash_file).fingerprint
 
 
 def _is_path(dataset: str) -> bool:
     """What `corpora.load` takes for a file or folder of one's own, not for a corpus by name."""
-    path = Path(dataset).expanduser()
+    path = locate.expand(dataset)
     return dataset not in CORPORA and (
-        dataset.startswith("hf:") or path.exists() or file_format(path) is not None
+        dataset.startswith("hf:") or locate.exists(path) or file_format(path) is not None
     )
+
+
+def _files_read(path: Path, saved: bool) -> list[Path]:
+    """What would be read of a file or folder of one's own: never what lies beside it, be it a whole home folder."""
+    if locate.is_file(path):
+        return [path]
+    if not locate.is_dir(path):
+        return []
+    if saved:  # a dataset of the Hugging Face library, saved to disk
+        known = any(locate.is_file(path / name) for name in ("dataset_dict.json", "state.json"))
+        return _all_files(path) if known else []
+    return [file for _, file in split_files(path) or folder_files(path)]
 
 
 def _all_files(folder: Path) -> list[Path]:

@@ -9,8 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from heedful.data import locate
 from heedful.engine.model_sources import ModelSource, find_source
-from heedful.errors import Mistake
+from heedful.errors import Mistake, short
 from heedful.store.checks import SUMS
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class CheckpointSource(ModelSource):
     def place(self) -> str | None:  # type: ignore[override]
         """With its options, so that another process finds the same model: hf:owner/name?{"query": true}."""
         path = Path(self.given)
-        where = str(path.absolute()) if path.exists() else self.given
+        where = str(path.absolute()) if locate.exists(path) else self.given
         return f"{PREFIX}{where}?{self._options}" if self.options else f"{PREFIX}{where}"
 
     @property
@@ -129,14 +130,21 @@ class Checkpoints:
         given, folder = str(what), Path(what)
         if given.startswith(PREFIX):
             return True
-        if folder.is_dir():
+        if locate.is_dir(folder):
             own = any((folder / name).exists() for name in ("vocabulary.json", SUMS))
             return not own and _model_type(folder / "config.json") is not None
-        return ID.fullmatch(given) is not None and not folder.exists() and not folder.parent.exists()
+        return (
+            ID.fullmatch(given) is not None and not locate.exists(folder) and not locate.exists(folder.parent)
+        )
 
     def source(self, what: str | Path, **options: Any) -> ModelSource:
         where, _, told = str(what).removeprefix(PREFIX).partition("?")
-        given = (json.loads(told) if told else {}) | options
+        try:
+            given = (json.loads(told) if told else {}) | options
+        except (ValueError, TypeError):
+            raise Mistake(
+                f"{short(str(what))}: what stands behind the ? must be options as a JSON object."
+            ) from None
         given.pop("hash_file", None)
         unknown = sorted(set(given) - set(OPTIONS))
         if unknown:
@@ -144,7 +152,7 @@ class Checkpoints:
         if "labels" in given:
             given["labels"] = list(given["labels"])
         source = CheckpointSource(where, given)
-        if Path(where).exists():
+        if locate.exists(Path(where)):
             _ = source.folder  # what is wrong with a folder is said at once
         return source
 

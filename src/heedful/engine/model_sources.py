@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from heedful.config import ModelConfig
+from heedful.data import locate
 from heedful.errors import Mistake
 from heedful.records import TokenizerName
 from heedful.registry import MODEL_FAMILIES
@@ -107,7 +108,7 @@ class RunFolders:
     def claims(self, what: str | Path) -> bool:
         """By the files that only a run has; a folder of another library has a config.json, too."""
         folder = Path(what)
-        return any((folder / name).is_file() for name in ("vocabulary.json", SUMS))
+        return any(locate.is_file(folder / name) for name in ("vocabulary.json", SUMS))
 
     def source(self, what: str | Path, **options: Any) -> ModelSource:
         hash_file = options.pop("hash_file", sha256)
@@ -158,8 +159,8 @@ def source_of(run: Run) -> ModelSource:
 def unknown(what: str | Path) -> str:
     """Why nothing can be read there, as precisely as can be told."""
     path = Path(what)
-    if not path.exists():
-        return f"there is no run folder {path}; models of the hub are owner/name, or hf:name."
+    if not (locate.is_dir(path) or locate.is_file(path)):
+        return f"there is no run folder {str(what)[:200]}; models of the hub are owner/name, or hf:name."
     if not path.is_dir():
         return f"{path} is a file; a model is {titles()}."
     if not (path / "config.json").is_file():

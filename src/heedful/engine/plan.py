@@ -32,7 +32,7 @@ from heedful.engine.task import (
     train_key,
     trial_key,
 )
-from heedful.errors import Mistake
+from heedful.errors import Mistake, short
 from heedful.records import SPLITS
 from heedful.registry import EXPLAINERS, LEARNING, OBJECTIVES
 from heedful.store.checks import HashFile, sha256
@@ -76,8 +76,10 @@ def ask(
     settings = found.config.parse(dict(options or {}), f"the options of {experiment}")
     if split not in SPLITS:
         raise Mistake(f"--split {split!r}: the splits are {', '.join(SPLITS)}.")
-    if limit is not None and limit < 1:
-        raise Mistake(f"--limit {limit}: at least one text is needed.")
+    if limit is not None and (
+        isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit < 2**63
+    ):
+        raise Mistake(f"--limit {short(limit)}: at least one text is needed, and a whole number of them.")
     values = {"experiment": experiment, "options": settings.model_dump(mode="json"), "split": split}
     return Ask.parse({**values, "limit": limit, "version": found.version}, f"the experiment {experiment}")
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,11 @@ from heedful.engine.configure import configure
 from heedful.engine.data_sources import find_data
 from heedful.engine.plan import ask
 from heedful.engine.task import Ask
-from heedful.errors import Mistake, one_of
-from heedful.experiments import Published
+from heedful.errors import Mistake, one_of, short
+from heedful.experiments import EXPERIMENTS, Published
 
+MOST_SEEDS = 10_000
+DEEPEST = 5  # studies that take their published numbers from one another
 _FOLDER = files("heedful") / "studies"
 
 
@@ -41,6 +44,25 @@ class OnDataset(Config):
     model: dict[str, Any] = Field(default_factory=dict)
     training: dict[str, Any] = Field(default_factory=dict)
     options: dict[str, dict[str, Any]] = Field(default_factory=dict)  # of an experiment
+    experiments: tuple[str, ...] | None = None  # in place of the study's
+
+
+class Variant(Config):
+    """What one of several compared variants has of its own, over all that the study and the dataset say."""
+
+    data: dict[str, Any] = Field(default_factory=dict)
+    model: dict[str, Any] = Field(default_factory=dict)
+    training: dict[str, Any] = Field(default_factory=dict)
+    datasets: tuple[str, ...] | None = None  # that it can be trained on; None: all
+    judged_by: tuple[str, ...] = ()  # the measures that it was proposed by
+
+
+class Question(Config):
+    """What is asked of the variants, and the measures (`Measure.key`, or `accuracy`) that answer it."""
+
+    title: str
+    measures: tuple[str, ...]
+    cost: bool = False  # not a merit that a variant could have beside the measure that it was judged by
 
 
 class Study(Config):
@@ -50,41 +72,68 @@ class Study(Config):
     datasets: tuple[str, ...]
     encoders: tuple[EncoderName, ...]
     attentions: tuple[AttentionName, ...]
-    seeds: int = Field(default=1, ge=1)
+    seeds: int = Field(default=1, ge=1, le=MOST_SEEDS)
     experiments: tuple[str, ...]
     options: dict[str, dict[str, Any]] = Field(
         default_factory=dict
     )  # of an experiment, where not its defaults
+    limits: dict[str, int] = Field(default_factory=dict)  # experiment -> so many texts; others: all
     vectors: str | None = None
     data: dict[str, Any] = Field(default_factory=dict)  # how files of one's own are to be read (DataOptions)
     model: dict[str, Any] = Field(default_factory=dict)  # settings that differ from those of the corpus
     by_encoder: dict[EncoderName, dict[str, Any]] = Field(default_factory=dict)  # and those of one encoder
     training: dict[str, Any] = Field(default_factory=dict)
     on: dict[str, OnDataset] = Field(default_factory=dict)  # and those that differ on one dataset
+    variants: dict[str, Variant] = Field(
+        default_factory=dict
+    )  # the first is what the others are compared with
+    questions: tuple[Question, ...] = ()  # asked of the variants
     published: str | None = None  # the study whose published numbers are also this one's
     numbers: tuple[Published, ...] = ()  # in the file: rows, or the name of a CSV file beside it
     sources: tuple[PublishedBy, ...] = ()  # of the numbers, the most trusted first
 
     def config(
-        self, dataset: str, encoder: str, attention: str, seed: int, vectors: str | None = None
+        self,
+        dataset: str,
+        encoder: str,
+        attention: str,
+        seed: int,
+        vectors: str | None = None,
+        variant: str = "",
     ) -> RunConfig:
-        """One run of the study; `vectors` in place of the study's own."""
-        here = self.on.get(dataset, OnDataset())
+        """One run of the study; `vectors` in place of the study's own. A variant may have an encoder or an attention of
+        its own."""
+        here, own = self.on.get(dataset, OnDataset()), self.variants.get(variant, Variant())
         by_encoder = {str(name): settings for name, settings in self.by_encoder.items()}
-        chosen = {"encoder": encoder, "attention": attention}
+        chosen = {"encoder": encoder, "attention": attention, **own.model}
         return configure(
             dataset,
-            data={**self.data, **here.data},
-            model={**self.model, **by_encoder.get(encoder, {}), **here.model, **chosen},
-            training={**self.training, **here.training},
+            data={**self.data, **here.data, **own.data},
+            model={**self.model, **by_encoder.get(chosen["encoder"], {}), **here.model, **chosen},
+            training={**self.training, **here.training, **own.training},
             vectors=(vectors or self.vectors) if here.vectors else None,
             seed=seed,
         )
 
-    def has(self, config: RunConfig, vectors: str | None = None) -> bool:
-        """Whether this is a run of the study, be it on a dataset or with a seed beyond its grid."""
+    def variant_of(self, config: RunConfig, vectors: str | None = None) -> str | None:
+        """The variant that a run is of, "" in a study without variants; None: it is no run of the study.
+
+        A dataset or a seed beyond its grid is one of it; an encoder or attention is, too, where there are no variants,
+        which may differ in nothing else.
+        """
         model = config.model
-        return config == self.config(config.dataset, model.encoder, model.attention, config.seed, vectors)
+        for variant, own in (self.variants or {"": Variant()}).items():
+            same = self.config(config.dataset, model.encoder, model.attention, config.seed, vectors, variant)
+            inside = not self.variants or (
+                ("encoder" in own.model or model.encoder in self.encoders)
+                and ("attention" in own.model or model.attention in self.attentions)
+            )
+            if inside and config == same:
+                return variant
+        return None
+
+    def has(self, config: RunConfig, vectors: str | None = None) -> bool:
+        return self.variant_of(config, vectors) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +152,11 @@ def study_names() -> list[str]:
     return sorted(name.removesuffix(".toml").replace("_", "-") for name in endings)
 
 
-def read_study(name: str) -> Study:
-    """A study by name ("jain-wallace") or a TOML file of one's own; unknown keys are refused."""
+def read_study(name: str, above: tuple[str, ...] = ()) -> Study:
+    """A study by name ("jain-wallace") or a TOML file of one's own; unknown keys, and unused ones, are refused.
+
+    `above`: the studies whose published numbers are these, one after the other.
+    """
     path = Path(name)
     folder: Traversable
     if path.suffix == ".toml":
@@ -116,15 +168,53 @@ def read_study(name: str) -> Study:
         text = _read(folder / f"{name.replace('-', '_')}.toml")
     try:
         values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise Mistake(f"{where} is not TOML: {error}.") from None
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # also numbers of thousands of digits, and brackets without end
+        raise Mistake(f"{where} is not TOML: {str(error)[:200]}.") from None
     if isinstance(values.get("numbers"), str):
         values["numbers"] = read_numbers(folder / values["numbers"])
     study = Study.parse(values, where)
+    check_sections(study, where)
     if study.published is None:
         return study
-    theirs = read_study(study.published)
+    if len(above) >= DEEPEST:
+        raise Mistake(f"{where}: published: these studies refer to each other without end.")
+    theirs = read_study(study.published, (*above, name))
     return study.model_copy(update={"numbers": theirs.numbers, "sources": theirs.sources})
+
+
+def check_sections(study: Study, where: str) -> None:
+    """A section about something outside the grid would be read and never used: a slip of the hand."""
+    asked = {dataset: here.experiments or study.experiments for dataset, here in study.on.items()}
+    experiments = tuple(
+        dict.fromkeys([*study.experiments, *(name for some in asked.values() for name in some)])
+    )
+    encoders = (*study.encoders, *(own.model.get("encoder", "") for own in study.variants.values()))
+    sections = [
+        *((f"[on.{name}]", name, "dataset", study.datasets) for name in study.on),
+        *((f"[by_encoder.{name}]", str(name), "encoder", encoders) for name in study.by_encoder),
+        *((f"[options.{name}]", name, "experiment", experiments) for name in study.options),
+        *((f"[limits] {name}", name, "experiment", experiments) for name in study.limits),
+        *(
+            (f"[on.{dataset}.options.{name}]", name, "experiment", asked[dataset])
+            for dataset, here in study.on.items()
+            for name in here.options
+        ),
+        *(
+            (f"[variants.{variant}] datasets", name, "dataset", study.datasets)
+            for variant, own in study.variants.items()
+            for name in own.datasets or ()
+        ),
+    ]
+    for section, name, what, grid in sections:
+        if name not in grid:
+            raise Mistake(
+                f"{where}: {section} is never used: the study has no {what} {short(name)}, but {', '.join(filter(None, grid))}."
+            )
+    for name in experiments:
+        EXPERIMENTS.check(name)
 
 
 def read_numbers(file: Traversable) -> list[dict[str, Any]]:
@@ -132,8 +222,9 @@ def read_numbers(file: Traversable) -> list[dict[str, Any]]:
 
     Other columns are ends of the statistic: `mean` in the row of `overall.tau` is the statistic `overall.tau.mean`.
     """
-    known = [field for field in Published.model_fields if field != "value"]
     rows = csv.DictReader(_read(file).splitlines())
+    fields = {name: about for name, about in Published.model_fields.items() if name != "value"}
+    known = [name for name, about in fields.items() if about.is_required() or name in (rows.fieldnames or ())]
     missing = [field for field in known if field not in (rows.fieldnames or ())]
     if missing:
         raise Mistake(f"{file} has no column {missing[0]!r}: it needs {', '.join(known)}, and value.")
@@ -161,6 +252,7 @@ def select(
     datasets: Sequence[str] = (),
     encoders: Sequence[str] = (),
     attentions: Sequence[str] = (),
+    variants: Sequence[str] = (),
     seeds: int | None = None,
     experiments: Sequence[str] = (),
     vectors: str | None = None,
@@ -173,29 +265,42 @@ def select(
 
     Datasets that are not here are left out, unless nothing is to be carried out (`also_missing`).
     """
-    if seeds is not None and seeds < 1:
-        raise Mistake(f"--seeds {seeds}: at least one seed is needed.")
+    if seeds is not None and not 1 <= seeds <= MOST_SEEDS:
+        raise Mistake(f"--seeds {seeds}: at least one seed is needed, and at most {MOST_SEEDS:,}.")
+    for variant in variants:
+        if variant not in study.variants:
+            raise one_of("variant", variant, list(study.variants))
     missing: dict[str, str] = {}
     configs = []
     for dataset in dict.fromkeys(datasets or study.datasets):
         if not also_missing and (how := not_here(dataset, data_dirs)) is not None:
             missing[dataset] = how
             continue
-        for encoder in dict.fromkeys(encoders or study.encoders):
-            for attention in dict.fromkeys(attentions or study.attentions):
-                configs += [
-                    study.config(dataset, encoder, attention, seed, vectors)
-                    for seed in range(seeds or study.seeds)
-                ]
-    names = dict.fromkeys(experiments or study.experiments)
+        grid = product(
+            dict.fromkeys(encoders or study.encoders),
+            dict.fromkeys(attentions or study.attentions),
+            range(seeds or study.seeds),
+            [name for name in variants or study.variants or ("",) if _fits(study, name, dataset)],
+        )  # the variants of one seed stand together: what is finished can be compared
+        configs += [
+            study.config(dataset, encoder, attention, seed, vectors, variant)
+            for encoder, attention, seed, variant in grid
+        ]
 
-    def asks(own: Mapping[str, Mapping[str, Any]]) -> tuple[Ask, ...]:
-        return tuple(
-            ask(name, {**study.options.get(name, {}), **own.get(name, {})}, split, limit) for name in names
-        )
+    def asks(here: OnDataset) -> tuple[Ask, ...]:
+        names = dict.fromkeys(experiments or here.experiments or study.experiments)
+        most = {name: study.limits.get(name) if limit is None else limit for name in names}
+        options = {name: {**study.options.get(name, {}), **here.options.get(name, {})} for name in names}
+        return tuple(ask(name, options[name], split, most[name]) for name in names)
 
-    others = {dataset: asks(here.options) for dataset, here in study.on.items() if here.options}
-    return Selection(tuple(configs), asks({}), missing, others)
+    others = {name: asks(here) for name, here in study.on.items() if here.options or here.experiments}
+    return Selection(tuple(configs), asks(OnDataset()), missing, others)
+
+
+def _fits(study: Study, variant: str, dataset: str) -> bool:
+    """Whether a variant can be trained on a dataset."""
+    datasets = study.variants.get(variant, Variant()).datasets
+    return datasets is None or dataset in datasets
 
 
 def not_here(dataset: str, data_dirs: Sequence[Path]) -> str | None:
@@ -212,4 +317,8 @@ def _read(file: Traversable) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except OSError as error:
-        raise Mistake(f"{file} cannot be read: {error.strerror}.") from None
+        raise Mistake(f"{str(file)[:200]} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError as error:
+        raise Mistake(f"{file} is not UTF-8 (byte {error.start}).") from None
+    except ValueError:  # a NUL in its name
+        raise Mistake(f"{str(file)!r} is no name of a file.") from None

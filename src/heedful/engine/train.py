@@ -9,18 +9,21 @@ from __future__ import annotations
 import math
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from heedful.config import TrainingConfig
+from heedful.data import locate
 from heedful.data.batching import CPU, Encoded, TextEncoder, encode
 from heedful.data.describe import describe_reading
 from heedful.data.vocabulary import Vocabulary
 from heedful.data.word_encoder import WordEncoder
+from heedful.engine.baseline import bag_of_words
 from heedful.engine.begin import Beginning, begin
 from heedful.engine.kinds import run_config
 from heedful.engine.model_sources import ModelSource, source_of
@@ -66,6 +69,7 @@ def train(
     for sentence in begun.says:
         progress.say(sentence)
     info = run_info(task, corpus, begun, device)
+    info["data"]["folders"] = remember_folders(workspace.data_dirs)
     sets = [encode(corpus[split], begun.text, len(corpus.labels), device) for split in ("train", "dev")]
     networks = {name: load_base(base, name, begun.words, corpus, device) for name, base in bases.items()}
     with threads(n_threads):
@@ -177,6 +181,12 @@ def run_info(task: Task, corpus: Corpus, begun: Beginning, device: torch.device)
     }
 
 
+def remember_folders(data_dirs: Sequence[Path]) -> list[str]:
+    """Where data were looked for, and where the command was given: there the run's data are found again later."""
+    folders = [folder.absolute() for folder in locate.data_dirs(data_dirs) if folder.is_dir()]
+    return [str(folder) for folder in dict.fromkeys([*folders, Path.cwd()])]
+
+
 def library_versions(checkpoint: bool = False) -> dict[str, str]:
     names = ("heedful", "torch", "numpy", "spacy", *(["transformers"] if checkpoint else []))
     found = {name: version(name) for name in names}
@@ -211,7 +221,10 @@ def test_scores(network: Network, corpus: Corpus, text: TextEncoder) -> dict[str
         raise Mistake(f"{corpus.name}: the {split} split has texts without a label.")
     scores = performance(encoded.labels, predict(network, encoded))
     defined = {name: None if math.isnan(score) else score for name, score in scores.items()}
-    return {"split": split, "examples": len(encoded), **defined}
+    beside = bag_of_words(corpus, split)
+    return {"split": split, "examples": len(encoded), **defined} | (
+        {} if beside is None else {"baseline": beside}
+    )
 
 
 def describe(epoch: Epoch, config: TrainingConfig) -> str:
@@ -237,7 +250,9 @@ def load_network(run: Run, device: torch.device = CPU) -> Model:
     network = build(sizes, text.n_ids, len(labels), info["task"] != "classification")
     network.load_state_dict({name: torch.from_numpy(array) for name, array in run.weights().items()})
     network.to(device).eval()
-    return Model(run.name, network, text, labels, info["task"], config.seed)
+    # Every word of the training texts is known where min_df is 1: then only hidden words make it learn the unknown one.
+    shown = (config.data.min_df or 1) > 1 or config.training.mask_words > 0
+    return Model(run.name, network, text, labels, info["task"], config.seed, shown)
 
 
 def load_fine_tuned(run: Run, device: torch.device) -> Model:

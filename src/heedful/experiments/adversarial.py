@@ -22,7 +22,7 @@ from heedful.experiments.adversary_exact import PROVED
 from heedful.experiments.attention_choice import AttentionChoice
 from heedful.experiments.comparison import SETTING, Comparison, Evidence, Table, mean_of, number, seeds
 from heedful.experiments.description import Measure, Statistic, Weights, number_at
-from heedful.experiments.experiment import Batches, Chunk, Experiment, Summary, generators
+from heedful.experiments.experiment import Batches, Chunk, Experiment, Floats, Summary, generators
 from heedful.experiments.summary import Line, column, grouped, mean, plain, quantiles, share, spread
 from heedful.measure.statistics import between_seeds
 
@@ -42,13 +42,13 @@ class AdversarialConfig(AttentionChoice):
     method: Literal["exact", "adam"] = "exact"
     epsilon: float | None = Field(default=None, gt=0, lt=1)
     compare: bool = False  # exact and adam on the same texts
-    k: int = Field(default=5, ge=1)  # distributions that Adam looks for at once
-    steps: int = Field(default=500, ge=1)
+    k: int = Field(default=5, ge=1, le=1000)  # distributions that Adam looks for at once
+    steps: int = Field(default=500, ge=1, le=1_000_000)
     learning_rate: float = Field(default=0.01, gt=0)
     penalty: float = Field(default=500.0, ge=0)  # lambda; the authors' code has no 1/k before it: 2500
     refine: bool = False  # several labels, method exact: start from the published search's answers, too
     # Several labels: linear programs that the bound of one text may take, 0 for none. Came later: see ModelConfig.
-    programs: int = Field(default=20, ge=0, exclude_if=lambda value: value == 20)
+    programs: int = Field(default=20, ge=0, le=1_000_000, exclude_if=lambda value: value == 20)
 
 
 def run(
@@ -105,21 +105,19 @@ def search(
 ) -> tuple[Adversary | None, Adversary | None]:
     """(exact, adam) for a batch, None for what was not asked."""
     from heedful.experiments.adversary_adam import adam_adversaries, farthest_feasible, initial
-    from heedful.experiments.adversary_exact import exact_adversary
     from heedful.experiments.adversary_general import general_adversary
     from heedful.experiments.adversary_search import ceiling, search_adversary
+    from heedful.experiments.mixed import two_label_adversary
     from heedful.experiments.pooled import PooledStates
-    from heedful.models.link import LOG_ODDS
 
     epsilon = epsilon_of(config.epsilon, seen.has_query)
     if not isinstance(seen, PooledStates):
         if config.compare or config.method == "adam":
             raise Mistake("Adam's search is for models that pool by attention; ask for method=exact alone.")
         return general_adversary(seen, epsilon), None
-    theta = seen.decoder.theta
-    two_labels = theta is not None and seen.link is LOG_ODDS
+    two_labels = two_label_adversary(seen, epsilon)
     exact = adam = dense = None
-    refined = config.refine and not two_labels and (config.compare or config.method == "exact")
+    refined = config.refine and two_labels is None and (config.compare or config.method == "exact")
     if config.compare or config.method == "adam" or refined:
         texts = zip(seen.n_words, seen.examples, strict=True)
         starts = [initial(n, config.k, generator_of(example)) for n, example in texts]
@@ -127,12 +125,7 @@ def search(
         dense = adam_adversaries(seen, starts, epsilon, steps=config.steps, rate=rate, penalty=penalty)
         adam = farthest_feasible(seen, dense, epsilon, ceiling(seen))
     if config.compare or config.method == "exact":
-        if two_labels:
-            assert theta is not None
-            s = seen.projected.squeeze(-1).numpy()  # (B, T)
-            exact = exact_adversary(seen.alpha.numpy(), s, theta.bias.item(), seen.real.numpy(), epsilon)
-        else:
-            exact = search_adversary(seen, epsilon, dense if refined else None, config.programs)
+        exact = two_labels or search_adversary(seen, epsilon, dense if refined else None, config.programs)
     return exact, adam
 
 
@@ -152,12 +145,23 @@ def _line(table: pa.Table) -> Line:
     line["proved"] = share(column(table, "bound") - jsd <= PROVED + 1e-9, defined)
     line["feasible"] = share(column(table, "feasible") > 0, defined)
     line["mean_bound"] = mean(column(table, "bound"))
+    if "attention" in table.column_names:  # words with weight: fewer than all where attention is sparse
+        line["support"] = mean(support(table))
     if "gap" in table.column_names:
         gap, adam = column(table, "gap"), column(table, "jsd_adam")
         line["adam"] = spread(adam, within=COLUMNS["jsd"].possible) | quantiles(adam)
         line["gap"] = spread(gap) | quantiles(gap)
         line["gap"]["max"] = plain({"max": float(np.nanmax(gap)) if defined.any() else np.nan})["max"]
     return line
+
+
+def support(table: pa.Table) -> Floats:
+    """Share of each text's words whose weight is above 0; nan without words: (rows,)."""
+    weights, n = table["attention"].combine_chunks(), column(table, "n_words")
+    text = np.repeat(np.arange(len(weights)), np.diff(weights.offsets.to_numpy()))
+    some = np.bincount(text, weights.flatten().to_numpy() > 0, minlength=len(weights))
+    found: Floats = np.divide(some, n, out=np.full(len(n), np.nan), where=n > 0)
+    return found
 
 
 def compare(evidence: Evidence) -> Comparison:
@@ -205,7 +209,9 @@ ADVERSARIAL = Experiment(
     fast_with=frozenset({"pools_by_attention"}),
     summarise=summarise, asks="whether a very different attention gives the same prediction", columns=COLUMNS,
     scale="how far attention can be moved while the prediction stays, 1 being as far as possible",
-    measures=(Measure("adversarial", "ε-max JSD of adversarial attention", "ε-max JSD", "jsd", "overall"),),
+    measures=(
+        Measure("adversarial", "ε-max JSD of adversarial attention", "ε-max JSD", "jsd", "overall", rising=False),
+    ),
     statistics=(
         Statistic(
             "replaceable",

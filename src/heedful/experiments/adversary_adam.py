@@ -92,7 +92,7 @@ def _softmax(v: Floats) -> tuple[Floats, Floats]:
 
 def _change_gradient(seen: PooledStates, contexts: Floats, y: Tensor, epsilon: float) -> Floats:
     """d max(0, TVD - epsilon) / d contexts: (B, k, features)."""
-    if seen.decoder.theta is None:
+    if seen.theta is None:
         asked = torch.from_numpy(contexts).requires_grad_(True)
         with torch.enable_grad():
             excess = F.relu(tvd(seen.readout(asked), y) - epsilon).sum()
@@ -110,7 +110,8 @@ def _change_gradient(seen: PooledStates, contexts: Floats, y: Tensor, epsilon: f
 def farthest_feasible(seen: Observed, alphas: Tensor, epsilon: float, bound: Floats) -> Adversary:
     """epsilon-max JSD (Algorithm 3): of the distributions (B, n, T) the farthest with TVD <= epsilon.
 
-    Where none is feasible the answer is the model's own attention, at JSD 0.
+    Of equally far ones, as are all on words without weight, the one that changes the output least. Where none is
+    feasible the answer is the model's own attention, at JSD 0.
     """
     with torch.no_grad():
         own = seen.alpha.unsqueeze(1)  # (B, 1, T)
@@ -120,7 +121,9 @@ def farthest_feasible(seen: Observed, alphas: Tensor, epsilon: float, bound: Flo
     tried = alphas.numpy()
     distance = jsd(tried, np.broadcast_to(own.numpy(), tried.shape))  # (B, 1 + n)
     feasible = change <= epsilon
-    best = np.where(feasible, distance, -1.0).argmax(1)
+    reached = np.where(feasible, distance, -1.0)
+    farthest = reached >= reached.max(1, keepdims=True) - 1e-12
+    best = np.where(farthest, change, np.inf).argmin(1)
     rows = np.arange(len(best))
     any_feasible = np.asarray(feasible[:, 1:].any(1))
     return Adversary(tried[rows, best], distance[rows, best], change[rows, best], bound, any_feasible)

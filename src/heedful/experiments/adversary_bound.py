@@ -213,7 +213,7 @@ def bounded(v: Floats, y: Floats, epsilon: float) -> tuple[Floats, Floats]:
 
 def logits_of_words(seen: PooledStates) -> Floats | None:
     """Where logits are linear in attention, those of all weight on one word (B, T, labels); None elsewhere."""
-    theta = seen.decoder.theta
+    theta = seen.theta
     if theta is None:
         return None
     z = (seen.projected + theta.bias).numpy()

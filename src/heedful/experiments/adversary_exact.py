@@ -93,14 +93,31 @@ def exact_adversary(alpha: Floats, s: Floats, bias: float, real: Bools, epsilon:
     """
     z = (alpha * s).sum(1) + bias  # (B,)
     lower, upper = slab(z, epsilon * (1 - _INSET))
-    some = np.asarray(real.any(1))
-    found = np.zeros_like(alpha)
-    if some.any():
-        best = farthest_in_slab(alpha[some], s[some], real[some], lower[some] - bias, upper[some] - bias)
-        found[some] = best.dense(alpha.shape[1])
+    found = farthest_vertex(alpha, s, real, lower - bias, upper - bias)
     moved = (found * s).sum(1) + bias
     delta_y = 0.5 * (np.abs(expit(moved) - expit(z)) + np.abs(expit(-moved) - expit(-z)))
-    distance = jsd(found, alpha)
+    return _exact(found, alpha, delta_y, real)
+
+
+def exact_mixture_adversary(alpha: Floats, p: Floats, real: Bools, epsilon: float | Floats) -> Adversary:
+    """The same where the probability itself is linear in attention, y = sum_t alpha_t p_t (models/latent.py): p (B, T)
+    = P(1 | h_t). The slab is y - epsilon <= alpha . p <= y + epsilon, and the rest of the proof stands."""
+    y, room = (alpha * p).sum(1), epsilon * (1 - _INSET)
+    found = farthest_vertex(alpha, p, real, y - room, y + room)
+    return _exact(found, alpha, np.abs((found * p).sum(1) - y), real)
+
+
+def farthest_vertex(alpha: Floats, s: Floats, real: Bools, lower: Floats, upper: Floats) -> Floats:
+    """`farthest_in_slab` as distributions (B, T); zeros for a text without words."""
+    some, found = np.asarray(real.any(1)), np.zeros_like(alpha)
+    if some.any():
+        best = farthest_in_slab(alpha[some], s[some], real[some], lower[some], upper[some])
+        found[some] = best.dense(alpha.shape[1])
+    return found
+
+
+def _exact(found: Floats, alpha: Floats, delta_y: Floats, real: Bools) -> Adversary:
+    some, distance = np.asarray(real.any(1)), jsd(found, alpha)
     return Adversary(found, distance, np.where(some, delta_y, 0.0), distance, some)
 
 

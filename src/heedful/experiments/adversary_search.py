@@ -38,6 +38,7 @@ from heedful.experiments.adversary_exact import (
 from heedful.experiments.adversary_exact import phi as phi_array
 from heedful.experiments.adversary_exchange import exchange_words, greatest, normalised, phi
 from heedful.experiments.adversary_proof import Proof
+from heedful.experiments.mixed import MixedStates, mixture_bound
 from heedful.experiments.observe import Observed, tvd
 from heedful.experiments.pooled import PooledStates
 
@@ -137,7 +138,7 @@ def _farthest(seen: PooledStates, p: Tensor, n: int) -> Tensor:
 def proved(seen: PooledStates, found: Adversary, epsilon: float, programs: int) -> Floats:
     """The bound after branch and bound, where it was not near enough: (B,)."""
     bound = found.bound.copy()
-    if programs:
+    if programs and not isinstance(seen, MixedStates):  # whose outputs the programs do not know
         for i, proof in enumerate(proofs(seen, epsilon, found.jsd)):
             if bound[i] > found.jsd[i] + PROVED:
                 bound[i] = min(bound[i], proof.bound(programs))
@@ -155,6 +156,8 @@ def proofs(seen: PooledStates, epsilon: float, found: Floats) -> Iterator[Proof]
 def upper_bound(seen: PooledStates, epsilon: float) -> Floats:
     """No feasible distribution is farther from the model's attention: (B,). Without branch and bound."""
     bound = ceiling(seen)
+    if isinstance(seen, MixedStates):
+        return np.minimum(bound, mixture_bound(seen, epsilon))
     some = np.flatnonzero(seen.n_words)
     logits = logits_of_words(seen)
     if logits is None or not len(some):

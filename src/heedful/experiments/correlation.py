@@ -67,7 +67,7 @@ class CorrelationConfig(Config):
         min_length=1,
     )
     options: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    k: int = Field(default=3, ge=1)  # words compared by `overlap`
+    k: int = Field(default=3, ge=1, lt=2**31)  # words compared by `overlap`
     absolute: bool = True  # rank by |score|: what pushes the prediction down mattered, too
 
     @field_validator("pairs")
@@ -151,11 +151,7 @@ def methods_of(config: CorrelationConfig, model: Network, states: States) -> dic
         options = published.get(name, {}) | config.options.get(name, {})
         if "parts" in explainer.options:
             options = {"parts": "passage"} | options  # the query is not attended to
-        unknown = sorted(set(options) - explainer.options)
-        if unknown:
-            known = ", ".join(sorted(explainer.options)) or "none"
-            raise Mistake(f"{name} does not take the option {unknown[0]!r}. It takes: {known}.")
-
+        options = explainer.parse(options)
         knows = "output" in explainer.keywords
 
         def scores(model: Network, batch: Batch, output: Output) -> Tensor:

@@ -21,7 +21,8 @@ def compare(evidence: Evidence) -> Comparison:
     found = list(cells(evidence))
     if not found:
         return Comparison()
-    return Comparison(tuple(headlines(found, evidence.sources)), (table(found, evidence.sources),))
+    told = headlines(found, evidence.sources) if reproduced(found)[1] else ()  # of what was published
+    return Comparison(tuple(told), (table(found, evidence.sources),))
 
 
 def headlines(found: Sequence[Cell], sources: Sequence[str]) -> Iterator[str]:

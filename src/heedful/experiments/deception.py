@@ -162,7 +162,9 @@ def _attention_of_words(network: Any, batch: Batch, layers: Sequence[int] | None
 
 def _marked(batches: Sequence[Batch]) -> Bools:
     """The hidden words (batch, words), of the first batch that knows them; where none does, there are none."""
-    known = [batch for batch in batches if "evidence" in batch.targets]
+    from heedful.data.batching import EVIDENCE
+
+    known = [batch for batch in batches if EVIDENCE in batch.targets]
     return evidence_of(known[0], DECEPTION.name) if known else words_of(batches[0]) & False
 
 

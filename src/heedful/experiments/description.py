@@ -16,7 +16,7 @@ import pyarrow as pa
 from heedful.config import Config
 from heedful.measure.columns import Floats, Frame, frame
 
-Setting = tuple[str, str, str]  # dataset, encoder, attention
+Setting = tuple[str, str, str]  # dataset, encoder, attention (and the variant, in a study that has some)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +61,19 @@ class Measure:
     column: str
     line: str  # where n, mean, low and high of it stand in the summary: a path of keys with dots
     group: str | None = None  # the value of `Experiment.by` whose rows are meant
+    rising: bool = True  # more speaks for the attention
+    undefined: float | None = (
+        None  # what an undefined value counts as where runs are compared; None: it is left out
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class MethodMeasure:
     """A number that each text gives to each explainer: what `heedful audit` compares explainers by.
 
-    A row belongs to the explainer that its column `method` names, or `only` to one; under several conditions (how a
-    word was removed) to the one in its column `condition`. Several rows of one text and method are averaged.
+    A row belongs to the explainer that its column `method` names ("random 3": a draw of it), or `only` to one; under
+    several conditions (how a word was removed) to the one in its column `condition`. Several rows of one text and
+    method are averaged; an audit leaves out rows that belong to no explainer.
     """
 
     name: str  # in a bar: faithfulness(lrp).NAME
@@ -82,6 +87,7 @@ class MethodMeasure:
     possible: str | float | None = (
         None  # the column of what the best order that was found gets, or what that is
     )
+    missing: float | None = None  # what an undefined value counts as; None: it does not count
     rising: bool = True  # more is better
     about: Literal["faithfulness", "ground truth", "plausibility"] = "faithfulness"
     ranks: bool = False  # explainers are ordered by it
@@ -131,10 +137,16 @@ class Published(Config):
     encoder: str
     attention: str
     value: float
+    variant: str = ""  # of a study that has some
 
     @property
     def setting(self) -> Setting:
-        return self.dataset, self.encoder, self.attention
+        return setting_of(self.dataset, self.encoder, self.attention, self.variant)
+
+
+def setting_of(dataset: str, encoder: str, attention: str, variant: str = "") -> Setting:
+    """A setting, in which a variant stands beside the attention: tables of studies with and without are alike."""
+    return dataset, encoder, f"{attention}, {variant}" if variant else attention
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,12 +113,14 @@ def words_of(batch: Batch) -> Bools:
 
 
 def evidence_of(batch: Batch, experiment: str) -> Bools:
-    """The words that are known to matter, (batch, words), as the batch has them."""
-    known = batch.targets.get("evidence")
+    """The words that are known to matter, (batch, words), as the batch has them; of a text that does not say, none."""
+    from heedful.data.batching import EVIDENCE, SOME_EVIDENCE
+
+    known = batch.targets.get(EVIDENCE, batch.targets.get(SOME_EVIDENCE))
     if known is None:
         raise Mistake(
-            f"{experiment} needs texts whose evidence is known, each of them: give a corpus that has it, or one's own "
-            "file with --set evidence_column=COLUMN."
+            f"{experiment} needs texts whose evidence is known, and none of these says it: give a corpus that has it, "
+            "or one's own file with --set evidence_column=COLUMN."
         )
     return by_word(known & batch.passage.mask, batch.passage) > 0
 

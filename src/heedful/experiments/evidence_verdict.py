@@ -64,9 +64,9 @@ def verdict_of(
     """How far attention gets on the way from a random order to all of the evidence; `rows` are those that count."""
 
     def judge(trial: Trial) -> Verdict:
-        table = rows(trial.table)
-        table = table.filter(
-            pa.array(column(table, "chance") < 1)
+        counted = rows(trial.table)
+        table = counted.filter(
+            pa.array(column(counted, "chance") < 1)
         )  # of the rest nothing can be found or missed
         if ATTENTION not in methods_of(trial.table):
             best = _others(table, claim.measure)
@@ -87,11 +87,13 @@ def verdict_of(
         answer, clause = claim.wordings[grade]
         if beaten:
             answer, clause = "No better than chance", "finds them no better than a random order"
+        without = len(rows_of(counted, "method", ATTENTION)) - value.size
+        silent = f"; in the {without:,} others nothing is known that could be found" if without else ""
         p = chance_p(own, claim.measure)
         p_ = f"p = {p:.2g}" if not p < 1e-4 else "p < 0.0001"
         sentence = (
             f"{claim.told.format(value=percent(mean), chance=f'{chance.mean():.0%}', p=p_)} That is {percent(found)} "
-            f"of the way from chance to all, in {value.size:,} texts.{_others(table, claim.measure)}"
+            f"of the way from chance to all, in {value.size:,} texts{silent}.{_others(table, claim.measure)}"
             f"{border(found, *claim.bars)}"
         )
         low_, high_ = np.fmin(found.low, found.value), np.fmax(found.high, found.value)

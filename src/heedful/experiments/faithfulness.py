@@ -59,12 +59,17 @@ class FaithfulnessConfig(Config):
     operators: tuple[str, ...] = Field(default=OPERATORS, min_length=1)
     options: dict[str, dict[str, Any]] = Field(default_factory=dict)
     bins: tuple[float, ...] = Field(default=BINS, min_length=1)
-    target: int | None = Field(default=None, ge=0)  # a label by number; None: the predicted one of each text
+    target: int | None = Field(
+        default=None, ge=0, lt=2**63
+    )  # a label by number; None: the predicted one of each text
     exact: int = Field(default=8, ge=0, le=12)  # words up to which all sets are asked
-    beam: int = Field(default=2, ge=0)  # sets kept at each size by the search in longer texts; 0: no search
-    draws: int = Field(default=10, ge=1)  # random orders of longer texts
-    soft_draws: int = Field(default=5, ge=1)
-    points: int = Field(default=20, ge=2)  # of the curves of texts with more words than this
+    beam: int = Field(
+        default=2, ge=0, le=1000
+    )  # sets kept at each size by the search in longer texts; 0: no search
+    draws: int = Field(default=10, ge=1, le=10_000)  # random orders of longer texts
+    control_draws: int = Field(default=1, ge=1, le=10_000)  # orders that the method `random` is the mean of
+    soft_draws: int = Field(default=5, ge=1, le=10_000)
+    points: int = Field(default=20, ge=2, le=10_000)  # of the curves of texts with more words than this
 
     @field_validator("methods", "operators")
     @classmethod
@@ -165,7 +170,9 @@ FAITHFULNESS = Experiment(
         ),
     ),
     method_measures=METHOD_MEASURES,
-    within_budget={"operators": ("delete", "mask", "zero"), "points": 10, "draws": 5, "beam": 1},
+    within_budget={
+        "operators": ("delete", "mask"), "points": 5, "draws": 8, "beam": 1, "control_draws": 5,
+    },
     draw=figures, judge=verdict, examples=reasons, tabulate=compare,
     forwards=(40, 150),  # by word: six methods, two directions, draws and the beam, under four operators
     explainers=explainers_of,

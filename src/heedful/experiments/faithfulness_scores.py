@@ -65,13 +65,10 @@ def supported(
     found: dict[str, Method] = {}
     for name in methods:
         explainer = EXPLAINERS.find(name).with_state(states.get(name))
-        unknown = sorted(set(options.get(name, {})) - explainer.options)
-        if unknown:
-            known = ", ".join(sorted(explainer.options)) or "none"
-            raise Mistake(f"{name} does not take the option {unknown[0]!r}. It takes: {known}.")
+        asked = explainer.parse(options.get(name, {}))
         if can(name, explainer.needs):
             parts = {"parts": "passage"} if "parts" in explainer.options else {}
-            found[name] = Method(explainer, {**parts, **options.get(name, {})})
+            found[name] = Method(explainer, {**parts, **asked})
     ways = [
         name
         for name in operators

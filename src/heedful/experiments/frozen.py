@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from pydantic import Field
 
-from heedful.config import ModelConfig, RunConfig, TrialConfig
+from heedful.config import ModelConfig, RunConfig, Size, TrialConfig
 from heedful.experiments.beside import plainly_trained, seeds_beside
 from heedful.experiments.description import Measure, Statistic
 from heedful.experiments.experiment import Batches, Chunk, Experiment
@@ -43,7 +43,7 @@ class FrozenConfig(ImitationTraining):
 
     guides: tuple[Guide, ...] = Field(default=("uniform", "trained", "base", "adversary"), min_length=1)
     seeds: tuple[int, ...] = (1, 2)  # of further token-wise models, beside the run's own seed
-    hidden_dim: int = Field(default=128, ge=4, multiple_of=4)  # of the token-wise network, as published
+    hidden_dim: Size = Field(default=128, ge=4, multiple_of=4)  # of the token-wise network, as published
     lambda_: float = Field(default=0.01, ge=0)  # of the adversary
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from heedful.config import Config, RunConfig, TrialConfig
+from heedful.config import Config, RunConfig, Seed, TrialConfig
 from heedful.experiments.adversarial import AdversarialConfig, search
 from heedful.experiments.beside import plainly_trained
 from heedful.experiments.description import Measure, Statistic
@@ -34,9 +34,9 @@ SWEEP = (0.0, 0.001, 0.003, 0.01, 0.03)  # ours: those of the paper are not publ
 class ImitationTraining(Config):
     """How imitators are trained: as published, but for the seed and the sum of losses (see the objective)."""
 
-    seed: int | None = Field(default=None, ge=0)  # of the fresh model; None: that of the run, plus one
-    epochs: int = Field(default=80, ge=1)
-    patience: int = Field(default=10, ge=1)  # epochs without a lower training loss
+    seed: Seed | None = None  # of the fresh model; None: that of the run, plus one
+    epochs: int = Field(default=80, ge=1, le=1_000_000)
+    patience: int = Field(default=10, ge=1, le=1_000_000)  # epochs without a lower training loss
 
     def imitator(self, base: RunConfig, lambda_: float) -> RunConfig:
         """The run that imitates `base`: like it in everything but the seed and what it is trained for."""
@@ -100,14 +100,10 @@ def run(
 def optimum(seen: Observed, tvd: Floats) -> Floats:
     """The greatest JSD of another attention over the model's own states that changes each output by at most its `tvd`:
     (B,); nan where it is not known exactly (more than two labels, a query)."""
-    from heedful.experiments.adversary_exact import exact_adversary
-    from heedful.experiments.pooled import PooledStates
-    from heedful.models.link import LOG_ODDS
+    from heedful.experiments.mixed import two_label_adversary
 
-    if not isinstance(seen, PooledStates) or seen.link is not LOG_ODDS or seen.decoder.theta is None:
-        return np.full(len(tvd), np.nan)
-    s, bias = seen.projected.squeeze(-1).numpy(), seen.decoder.theta.bias.item()
-    return exact_adversary(seen.alpha.numpy(), s, bias, seen.real.numpy(), tvd).jsd
+    exact = two_label_adversary(seen, tvd)
+    return np.full(len(tvd), np.nan) if exact is None else exact.jsd
 
 
 IMITATION = Experiment(
@@ -117,7 +113,8 @@ IMITATION = Experiment(
     scale="change of the predictions that another attention costs",
     group_title=lambda value: f"λ = {value}",
     measures=(
-        Measure("imitation", "JSD of imitators' attention, all λ together", "JSD of imitators", "jsd", "overall.jsd"),
+        Measure("imitation", "JSD of imitators' attention, all λ together", "JSD of imitators", "jsd", "overall.jsd",
+                rising=False),
     ),
     statistics=(
         Statistic(

@@ -21,7 +21,7 @@ from numpy.random import Generator
 from pydantic import Field, field_validator
 
 from heedful.experiments.attention_choice import AttentionChoice
-from heedful.experiments.description import Measure, Statistic
+from heedful.experiments.description import Measure, MethodMeasure, Statistic
 from heedful.experiments.experiment import Batches, Chunk, Experiment, Ints, States, Summary, generators
 from heedful.experiments.importance_description import (
     COLUMNS,
@@ -50,7 +50,7 @@ class ImportanceSetsConfig(AttentionChoice):
     """Defaults of the paper. A ranking is one of its four, or an explainer by name."""
 
     rankings: tuple[str, ...] = Field(default=RANKINGS, min_length=1)
-    draws: int = Field(default=5, ge=1)  # of the random ranking
+    draws: int = Field(default=5, ge=1, le=10_000)  # of the random ranking
 
     @field_validator("rankings")
     @classmethod
@@ -207,7 +207,7 @@ def _by_text(table: pa.Table) -> Floats:
 
 IMPORTANCE_SETS = Experiment(
     name="importance_sets", question=QUESTION, paper="Serrano & Smith 2019, section 5",
-    config=ImportanceSetsConfig, needs=frozenset({"attends", "edits_attention"}), version="1", run=run,
+    config=ImportanceSetsConfig, needs=frozenset({"attends", "edits_attention"}), version="2", run=run,
     summarise=summarise, asks="whether its attention finds the items that the decision rests on",
     scale="how soon the decision changes: 0 as in a random order, 1 as in the best",
     columns=COLUMNS, by="ranking", group_title=ranking_name,
@@ -219,6 +219,8 @@ IMPORTANCE_SETS = Experiment(
             "share",
             f"rankings.{name}.overall.flipped",
             name,
+            rising=False,
+            undefined=1.0,  # a decision that never changes: all of the items
         )
         for key, name in {"attention": "attention", "product": "attention_x_gradient"}.items()
     ),
@@ -227,6 +229,12 @@ IMPORTANCE_SETS = Experiment(
             "removed before a flip",
             "rankings.attention.overall.counted.q50",
             "Removed before a flip: median share of the items, most attended first, that changes the decision.",
+        ),
+    ),
+    method_measures=(
+        MethodMeasure(
+            "removed", "share of the weights that must go before the decision flips",
+            "Less is better; 1 where it never flips.", "share", method="ranking", missing=1.0, rising=False,
         ),
     ),
     draw=figures, judge=verdict, examples=reasons, tabulate=compare, forwards=(8, 8),

@@ -28,7 +28,7 @@ from heedful.config import RunConfig, TrialConfig
 from heedful.errors import Mistake
 from heedful.experiments.copies import copy_of
 from heedful.experiments.correlation import by_word, random_scores
-from heedful.experiments.description import Measure, Statistic
+from heedful.experiments.description import Measure, MethodMeasure, Statistic
 from heedful.experiments.evidence_rows import (
     RANDOM,
     EvidenceConfig,
@@ -174,6 +174,16 @@ MASKED_TWIN = Experiment(
         Statistic(
             "lost by strangeness", "strangeness.mean",
             "Lost by strangeness: accuracy of the twin minus that of the model, random words hidden.",
+        ),
+    ),
+    method_measures=(
+        MethodMeasure(
+            "comprehensiveness", "comprehensiveness of a twin that knows masked texts",
+            "More: the twin loses more of its probability where these words are masked.", "twin_drop",
+        ),
+        MethodMeasure(
+            "sufficiency", "sufficiency of a twin that knows masked texts",
+            "Less is better: these words alone keep the twin's probability.", "twin_sufficiency", rising=False,
         ),
     ),
     draw=figures, judge=verdict, examples=reasons, forwards=(190, 2), explainers=explainers_of, runs=twin,

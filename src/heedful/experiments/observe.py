@@ -21,6 +21,7 @@ from torch import Tensor
 from heedful.errors import Mistake
 from heedful.experiments.experiment import Chunk, Floats, Ints
 from heedful.explainers.attention_weights import Row, attention_row, row_of
+from heedful.models.latent import LatentClassifier
 from heedful.models.link import Link
 from heedful.models.network import Attends, Network, require
 from heedful.models.sentences import find_sentences
@@ -80,7 +81,13 @@ class Observed:
         """Some weights set to zero, the others renormalised: (B, n, T) bool -> (B, n, labels), nan where none is left
         (Serrano & Smith 2019, section 3)."""
         rest, some = without(self.alpha.unsqueeze(1).expand(removed.shape), removed)
-        return self.decode(rest).masked_fill(~some.unsqueeze(-1), torch.nan)
+        return self.lost(removed, self.decode(rest)).masked_fill(~some.unsqueeze(-1), torch.nan)
+
+    def lost(self, removed: Tensor, q: Tensor) -> Tensor:
+        """q (B, n, labels) where weight is gone with the words `removed` (B, n, T); where they had none, nothing has
+        changed, to the last bit: the output as it is."""
+        gone = self.alpha.unsqueeze(1).masked_fill(~removed, 0.0).sum(-1, keepdim=True)  # (B, n, 1)
+        return torch.where(gone > 0, q, self.y.unsqueeze(1))
 
     def shift(self, deltas: Tensor) -> Tensor:
         """Weights that are larger by so much, nothing renormalised: (B, n, T) -> (B, n, labels)."""
@@ -180,7 +187,7 @@ class EditedAttention(Observed):
             return weights.scatter(-1, words, rest * scale)
 
         some = (self.alpha.unsqueeze(1).masked_fill(removed, 0.0).sum(-1) > 0).unsqueeze(-1)
-        return self._ask(removed.double(), erased).masked_fill(~some, torch.nan)
+        return self.lost(removed, self._ask(removed.double(), erased)).masked_fill(~some, torch.nan)
 
     def shift(self, deltas: Tensor) -> Tensor:
         """In every head and row, by that share of what it gives to words."""
@@ -272,14 +279,16 @@ def observer(network: Network, view: View | None = None, general: bool = False) 
 
     `general`: ask the network itself about each attention, even where its structure has the answer.
     """
+    from heedful.experiments.mixed import MixedStates
     from heedful.experiments.pooled import PooledStates
 
     chosen = view or View()
     level = find_level(network, chosen)
-    if not general and (level == "sentence" or "pools_by_attention" in network.can):
+    mixes = isinstance(network, LatentClassifier)
+    if not general and (mixes or level == "sentence" or "pools_by_attention" in network.can):
         if chosen.layer not in (-1, 0) or chosen.heads not in (None, (0,)):
             raise Mistake("this model has one attention: layer and heads are for transformers.")
-        return PooledStates.observer(network, level)
+        return MixedStates.observer(network) if mixes else PooledStates.observer(network, level)
     require({"attends", "edits_attention"}, network.can, "asking under other attention weights")
     if level == "sentence":
         from heedful.experiments.edited_sentences import EditedSentences

@@ -49,7 +49,7 @@ _CELLS = 1 << 22  # weights of permuted attention held at once: 32 MB
 class PermutationConfig(AttentionChoice):
     """Defaults of the paper."""
 
-    permutations: int = Field(default=100, ge=1)
+    permutations: int = Field(default=100, ge=1, le=100_000)
 
 
 def run(

@@ -10,12 +10,17 @@ words that stand in the right sentences, exactly.
 A row is about the document that text `example` gives a sentence to; `predicted`, `max_attention` and `n_words` are
 those of the text itself, `document_predicted` and `ranked_words` those of the document. Scores are ranked with their
 sign.
+
+With `documents="given"` the texts are not mixed: the strongest word should be the one that is known to decide. That is
+their second paradigm, agreement: a model predicts a verb's number from the words before it, which depends on the
+subject and on no other noun (corpora `agreement_linzen`, `agreement_gulordava`; data/readers/agreement.py). Only texts
+that are predicted rightly count: of the others nobody knows what decided.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.random import Generator
@@ -23,10 +28,11 @@ from pydantic import Field
 
 from heedful.errors import Mistake
 from heedful.experiments.correlation import by_word
-from heedful.experiments.description import Measure, Statistic
+from heedful.experiments.description import Measure, MethodMeasure, Statistic
 from heedful.experiments.evidence_rows import (
     EvidenceConfig,
     common_columns,
+    evidence_of,
     explainers_of,
     found_by_method,
     scorers,
@@ -56,29 +62,60 @@ CLAIM = Claim(
         "against": Wording("No", "does not point at the sentences that speak for the label"),
     },
     told=(
-        "In hybrid documents the most attended word stands in a sentence from a text of the predicted label in "
-        "{value}; a random word would in {chance} ({p})."
+        "The most attended word is one of those that speak for the predicted label (in hybrid documents: it stands in "
+        "a sentence from a text of that label) in {value}; a random word would be in {chance} ({p})."
     ),
 )
 
 
 class PointingConfig(EvidenceConfig):
     absolute: bool = False  # a word that speaks against the label is no reason for it
-    sentences: int = Field(
-        default=10, ge=2
-    )  # of a document, each of another text; fewer where there are fewer texts
+    documents: Literal["hybrid", "given"] = "hybrid"  # mixed sentences, or the texts with their own evidence
+    # of a hybrid document, each of another text; fewer where there are fewer texts
+    sentences: int = Field(default=10, ge=2, le=10_000)
 
 
 def run(
     model: Network, batches: Batches, config: PointingConfig, rng: Generator, states: States | None = None
 ) -> Iterator[Chunk]:
     """One row for each document and `method`: see `found_by_method`."""
+    POINTING.check(model.can)
+    ask = _given if config.documents == "given" else _hybrid
+    yield from ask(model, batches, config, rng, states or {})
+
+
+def _given(
+    model: Network, batches: Batches, config: PointingConfig, rng: Generator, states: States
+) -> Iterator[Chunk]:
+    """The texts as they are."""
+    import torch
+
+    methods, generator_of = scorers(model, config, states), generators(rng)
+    for examples, batch in batches:
+        if batch.labels is None:
+            raise Mistake(
+                "pointing at the evidence of given texts needs their labels: those that are predicted rightly count."
+            )
+        evidence = evidence_of(batch, POINTING.name)
+        with torch.no_grad():
+            output = model(batch)
+        predicted = output.predicted.cpu().numpy()
+        evidence &= (predicted == batch.labels.cpu().numpy())[:, None]
+        base = common_columns(model, examples, batch, output) | {"document_predicted": predicted}
+        rngs = [generator_of(i) for i in examples]
+        for chunk in found_by_method(methods, batch, output, evidence, config.absolute, rngs):
+            yield base | chunk
+
+
+def _hybrid(
+    model: Network, batches: Batches, config: PointingConfig, rng: Generator, states: States
+) -> Iterator[Chunk]:
+    """Sentences of ten texts each."""
     import torch
 
     from heedful.experiments.hybrid import Source, as_batch, mix, read_sources
     from heedful.models.black_box import BlackBox
 
-    POINTING.check(model.can)
     if model.has_query:
         raise Mistake(
             "pointing mixes the sentences of texts: a model that reads a query beside each has no use for it."
@@ -87,7 +124,7 @@ def run(
         raise Mistake(
             "pointing joins texts by their tokens, which a function from strings to numbers does not have."
         )
-    methods, generator_of = scorers(model, config, states or {}), generators(rng)
+    methods, generator_of = scorers(model, config, states), generators(rng)
     sources: dict[int, Source] = {}
     rows: dict[int, dict[str, np.generic]] = {}
     like = None
@@ -136,6 +173,13 @@ POINTING = Experiment(
         Statistic(
             "points at the label", "methods.attention.overall.hit.mean",
             "Points at the label: share of hybrid documents whose most attended word is in a sentence of the label.",
+        ),
+    ),
+    method_measures=(
+        MethodMeasure(
+            "hit", "strongest word speaks for the predicted label",
+            "1: it stands in a sentence from a text of that label, or is the word that decides.", "hit",
+            chance="chance", possible=1.0, about="ground truth",
         ),
     ),
     draw=figures_of(("hit", "auprc", "auc")), judge=verdict_of(CLAIM), examples=reasons,

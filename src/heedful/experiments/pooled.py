@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from heedful.experiments.experiment import Ints
 from heedful.experiments.observe import Level, Observed, common_fields, real_words_first, to_front
@@ -30,6 +30,11 @@ class PooledStates(Observed):
     query: Tensor | None = field(kw_only=True)  # (B, hidden)
     candidates: Tensor | None = field(kw_only=True)  # (B, labels) bool
 
+    @property
+    def theta(self) -> nn.Linear | None:
+        """The decoder's map of the context where it is all of the decoder: then logits are linear in the weights."""
+        return self.decoder.theta
+
     def decode(self, alphas: Tensor) -> Tensor:
         return self.readout(alphas @ self.projected)
 
@@ -44,9 +49,11 @@ class PooledStates(Observed):
         states = self.projected.gather(1, order.unsqueeze(-1).expand_as(self.projected))
         left = after(weights).unsqueeze(-1)  # (B, T, 1)
         context = after(weights.unsqueeze(-1) * states) / torch.where(left > 0, left, 1.0)  # (B, T, features)
-        return self.readout(context).masked_fill(left <= 0, torch.nan)
+        none = (weights.cumsum(1) <= 0).unsqueeze(-1)  # (B, T, 1): what is gone had no weight
+        q = torch.where(none, self.y.unsqueeze(1), self.readout(context))
+        return q.masked_fill(left <= 0, torch.nan)
 
-    def shortened(self) -> PooledStates:
+    def shortened(self) -> Self:
         """Without the columns that are padding in every text."""
         width = int(self.n_words.max(initial=0))
         return replace(

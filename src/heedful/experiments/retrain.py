@@ -23,7 +23,7 @@ from pydantic import Field, field_validator
 from heedful.config import Config, EditConfig, RunConfig, TrialConfig
 from heedful.errors import Mistake
 from heedful.experiments.copies import copy_of
-from heedful.experiments.description import Measure, Statistic
+from heedful.experiments.description import Measure, MethodMeasure, Statistic
 from heedful.experiments.evidence_rows import common_columns
 from heedful.experiments.experiment import Batches, Chunk, Experiment
 from heedful.experiments.other_runs import OtherRun, require_others
@@ -138,6 +138,12 @@ RETRAIN = Experiment(
         Statistic(
             "lost without attended words", "against_random.attention.mean",
             "Lost without attended words: how much lower accuracy is than after training without random words.",
+        ),
+    ),
+    method_measures=(
+        MethodMeasure(
+            "accuracy", "accuracy after training without its words",
+            "Less is better: what was removed was what there was to learn from.", "correct", rising=False,
         ),
     ),
     draw=figures, judge=verdict, examples=reasons, forwards=(16, 0), runs=copies,

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from heedful.config import Config, RunConfig, TrialConfig
+from heedful.config import Config, RunConfig, Seed, TrialConfig
 from heedful.errors import Mistake
 from heedful.experiments.beside import crossed, seeds_beside, trained_here
 from heedful.experiments.description import Measure, Statistic
@@ -41,7 +41,7 @@ PAPERS = (
 
 
 class SeedsConfig(Config):
-    seeds: tuple[int, ...] = Field(default=PAPERS, min_length=1)  # of the other models
+    seeds: tuple[Seed, ...] = Field(default=PAPERS, min_length=1)  # of the other models
 
 
 def runs(config: SeedsConfig, about: RunConfig | TrialConfig) -> Mapping[str, RunConfig]:
@@ -109,7 +109,7 @@ SEEDS = Experiment(
     asks="whether another seed of training attends alike", columns=COLUMNS, by="seed",
     scale="distance between the attention of two seeds, 0.69 being the most possible",
     group_title=lambda seed: f"seed {seed}",
-    measures=(Measure("seeds", "JSD of the attentions of two seeds", "JSD of seeds", "jsd", "overall"),),
+    measures=(Measure("seeds", "JSD of the attentions of two seeds", "JSD of seeds", "jsd", "overall", rising=False),),
     statistics=(
         Statistic(
             "varies by seed", "overall.mean", "Varies by seed: mean JSD of the attentions of two seeds, at most 0.69."

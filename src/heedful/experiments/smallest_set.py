@@ -9,17 +9,20 @@ Multiplied by A > 0, f_j(R) > f_i(R) says sum_{t not in R} c_t < 0. Among all R 
 holds the k largest c_t, so some set of k items lets j overtake i exactly when the k largest do. The decision flips
 when some j overtakes, so the smallest set is the smallest over j: one sort for each label. A > 0 need not be asked
 for: a sum below zero has a term that is not zero, so a weight is left. No set flips when no c_t is below zero, for
-any j.
+any j. Of a mixture (attention `latent`) the same holds with the probabilities p(c | h_t) in place of f_c.
 
-Other readouts (`bounds`). The smallest set of tanh layers, or of a whole transformer, is not a sort. From above it
-is bounded by the best set that was found: by any ranking, and where states are pooled by a greedy search (always the
-item whose removal is worst for the decision). From below by the effects of single items: 1 if one of them flips the
-decision, else 2.
+Other readouts (`bounds`). The smallest set of tanh layers, or of a whole transformer, is not a sort. All sets of one
+item are tried, then all of two, and so on, as long as a text has no more than SETS of them: the first that flips is
+the smallest, and a text of few items is settled. Where the sets run out, the smallest is larger than the largest that
+were all tried, and no larger than the best that was found: by any ranking, and where states are pooled by a greedy
+search (always the item whose removal is worst for the decision).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
+from math import comb
 
 import numpy as np
 import torch
@@ -27,8 +30,11 @@ from torch import Tensor
 
 from heedful.experiments.erase import flipped
 from heedful.experiments.experiment import Floats
+from heedful.experiments.mixed import MixedStates
 from heedful.experiments.observe import Observed
 from heedful.experiments.pooled import PooledStates
+
+SETS = 256  # of a text, all tried: one item of 256, two of 22, every set of 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,8 +50,9 @@ class Smallest:
 
 def smallest_sets(seen: Observed, decided: Tensor, found: Floats) -> Smallest:
     """`found` (B,): the fewest items with which any ranking flipped the decision, nan for none."""
-    if isinstance(seen, PooledStates) and seen.decoder.theta is not None:
-        exact = exact_smallest(logits_of_items(seen), seen.alpha, decided)
+    if isinstance(seen, MixedStates) or (isinstance(seen, PooledStates) and seen.theta is not None):
+        f = seen.projected if isinstance(seen, MixedStates) else logits_of_items(seen)  # (B, T, labels)
+        exact = exact_smallest(f, seen.alpha, decided)
         return Smallest(exact, exact)
     return bounds(seen, decided, found)
 
@@ -73,19 +80,33 @@ def exact_smallest(f: Tensor, alpha: Tensor, decided: Tensor) -> Floats:
 @torch.no_grad()
 def bounds(seen: Observed, decided: Tensor, found: Floats) -> Smallest:
     """Of any readout; a text of one item has no smaller part to be judged by."""
-    several = seen.n_words > 1
-    low = np.where(several, np.where(one_item_flips(seen, decided), 1.0, 2.0), np.nan)
     high = found
     if isinstance(seen, PooledStates):
         high = np.fmin(found, greedy(seen, decided, found))
-    return Smallest(low, high)
+    each = [try_all(seen[i : i + 1], decided[i : i + 1], most) for i, most in enumerate(high)]
+    low = np.array([low for low, _ in each], dtype=np.float64)
+    return Smallest(low, np.fmin(high, [exact for _, exact in each]))
 
 
-def one_item_flips(seen: Observed, decided: Tensor) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Whether there is an item whose removal alone flips the decision: (B,)."""
-    B, T = seen.alpha.shape
-    q = seen.erase(torch.eye(T, dtype=torch.bool).expand(B, T, T))  # (B, T, labels)
-    return flipped(q, decided).any(1).numpy()
+def try_all(text: Observed, decided: Tensor, most: float) -> tuple[float, float]:
+    """(low, the smallest set's size) of one text; the size is nan where none was found, low where there is none.
+
+    A set of `most` items is known to flip: sets of as many need not be tried.
+    """
+    (n,) = text.n_words.tolist()
+    left = SETS
+    for k in range(1, n):
+        if k == most:
+            return k, k
+        left -= comb(n, k)
+        if left < 0 and k > 1:  # single items are always tried
+            return k, np.nan
+        sets = torch.tensor(list(combinations(range(n), k)))  # (sets, k)
+        gone = torch.zeros(1, len(sets), text.alpha.shape[1], dtype=torch.bool)
+        gone[0] = gone[0].scatter(1, sets, True)
+        if flipped(text.erase(gone), decided).any():
+            return k, k
+    return np.nan, np.nan
 
 
 def greedy(seen: PooledStates, decided: Tensor, found: Floats) -> Floats:

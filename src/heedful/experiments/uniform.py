@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from heedful.config import Config, RunConfig, TrialConfig
+from heedful.errors import Mistake
 from heedful.experiments.beside import plainly_trained, seeds_beside
 from heedful.experiments.description import Measure, Statistic
 from heedful.experiments.experiment import Batches, Chunk, Experiment
@@ -39,6 +40,11 @@ class UniformConfig(Config):
 def runs(config: UniformConfig, about: RunConfig | TrialConfig) -> Mapping[str, RunConfig]:
     """A model with uniform attention for each seed, and the run's own configuration with the other seeds."""
     own = plainly_trained(about, "uniform")
+    if own.model.attention in ("latent", "variational"):
+        raise Mistake(
+            f"uniform trains the same model without its attention, and attention {own.model.attention!r} chooses one "
+            "word in place of pooling all: a model that pools would differ in more than its weights."
+        )
     uniform = own.model_copy(update={"model": own.model.model_copy(update={"attention": "uniform"})})
     others = seeds_beside(own, config.seeds)
     return {f"uniform {seed}": uniform.model_copy(update={"seed": seed}) for seed in (own.seed, *others)} | {

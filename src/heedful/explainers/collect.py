@@ -31,24 +31,28 @@ from heedful.columns import (
 from heedful.data.batching import TextEncoder
 from heedful.errors import Mistake
 from heedful.explainers.explainer import Axiom, Explainer, Scores
+from heedful.explainers.option_types import effective_options
 from heedful.heatmap import checked
 from heedful.records import AnswerKind, Batch, Example, Tokens, Words
 from heedful.views import PARTS, strings, text_columns
 
+UNTRAINED = "the unknown word, which the model never saw in training: train with --set mask_words=0.5"
 Answer = dict[str, NDArray[Any]]  # what one method says of some texts, by name
 
 
 class Call(NamedTuple):
-    """A method, and the options that it takes."""
+    """A method, and what was asked of it."""
 
     explainer: Explainer
     options: Mapping[str, Any]
+    untrained: bool = False  # the word that takes the place of others was never seen in training
 
     def method(self) -> Method:
         e = self.explainer
-        told = {name: value for name, value in self.options.items() if not isinstance(value, Tensor)}
+        removal = f"{e.removal} ({UNTRAINED})" if self.untrained else e.removal
+        told = effective_options(e.run, e.options, self.options)
         signed = e.signed and not self.options.get("absolute") and self.options.get("change") != "tvd"
-        return Method(e.name, e.kind, signed, e.removal, as_json(told))
+        return Method(e.name, e.kind, signed, removal, as_json(told))
 
 
 class Collector:
@@ -76,6 +80,10 @@ class Collector:
         """One batch: the examples that are its texts, (batch, labels), (batch,), and the scores of each method."""
         self._check_positions(examples, batch)
         for part, tokens in parts_of(batch).items():
+            if tokens.reserved.unknown is not None:
+                texts, strange = self.text[part][examples], tokens.ids[tokens.mask] == tokens.reserved.unknown
+                places = ranges(begins(self.texts.n_words)[texts], self.texts.n_words[texts])
+                self.positions.unknown[places] = strange.cpu().numpy()
             if tokens.word_index is not None:
                 self._number_words(self.text[part][examples], tokens.word_index[tokens.mask])
         self.order.append(examples)
@@ -140,6 +148,7 @@ class Collector:
             query=of["has_query"],
             special=of["special"],
             rest=of["rest"],
+            spread=of["spread"],
             check=check,
             value=value,
             ok=ok,
@@ -192,6 +201,7 @@ def answer_of(name: str, scores: Scores, batch: Batch) -> Answer:
         "checked": np.full(n, scores.gap is not None and scores.scale is not None),
         "special": special,
         "rest": numbers(torch.stack(list(scores.rest.values())).sum(0) if scores.rest else None, n),
+        "spread": numbers(scores.spread, n),
         "forward": passes(scores.forward_passes, n),
         "backward": passes(scores.backward_passes, n),
     }

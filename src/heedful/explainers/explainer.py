@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.errors import Mistake
+from heedful.explainers.option_types import check_option
 from heedful.models.network import require
 from heedful.records import Batch, MethodKind, Tokens
 
@@ -36,6 +37,9 @@ class Scores:
     forward_passes: int | Tensor = 0  # texts sent through the model for the batch, or (batch,) for each text
     backward_passes: int | Tensor = 0
     special: Tensor | None = None  # (batch,) sum of the scores of special tokens, which are no words
+    spread: Tensor | None = (
+        None  # (batch,) of what is sampled: the largest standard error, as a share of the largest score
+    )
     rest: Mapping[str, Tensor] = field(default_factory=dict)  # (batch,) by name: what fell to no token at all
 
 
@@ -112,6 +116,13 @@ class Explainer:
     def options(self) -> frozenset[str]:
         """Those that a person can choose; the others are given by whoever runs the method."""
         return self.keywords - {"state", "output", "progress"}
+
+    def parse(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """What was asked of it, by name; an option that it does not take, or of another type, is a mistake."""
+        if unknown := sorted(set(given) - self.options):
+            known = ", ".join(sorted(self.options)) or "none"
+            raise Mistake(f"{self.name} does not take the option {unknown[0]!r}. It takes: {known}.")
+        return {name: check_option(self.name, self.run, name, value) for name, value in given.items()}
 
     def check(self, can: frozenset[str], model: str = "this model") -> None:
         """Refuse by name a model that lacks what the method needs."""

@@ -286,7 +286,7 @@ def _back_into(func: Any, args: tuple[Any, ...], value: Tensor) -> Tensor:
 
 Rule = Callable[[Frozen, Any, tuple[Any, ...], dict[str, Any]], Any]
 _CONSTANT = """softmax _softmax log_softmax softmin sigmoid sigmoid_ hardsigmoid erf exp log rsqrt sqrt reciprocal
-    std var norm linalg_vector_norm vector_norm cos sin softplus logsigmoid __rpow__"""
+    std var norm linalg_vector_norm vector_norm cos sin softplus logsigmoid __rpow__ sparsemax entmax15"""
 _RATIO = """gelu relu relu_ relu6 silu tanh tanh_ pow pow_ square leaky_relu elu selu celu mish hardswish hardtanh
     softsign tanhshrink prelu clamp clamp_min clamp_max abs normalize rms_norm"""
 _PRODUCT = "mul mul_ multiply __rmul__ matmul bmm mm einsum dot mv"

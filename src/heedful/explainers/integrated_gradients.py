@@ -19,6 +19,7 @@ from torch import Tensor
 from heedful.errors import Mistake, one_of
 from heedful.explainers.explainer import Axiom, Explainer, Scores
 from heedful.explainers.gradient import Parts, explained_parts
+from heedful.explainers.option_types import Steps
 from heedful.explainers.path_gradient import cut_steps, gradients_of
 from heedful.models.link import Of
 from heedful.models.network import Differentiable
@@ -33,8 +34,8 @@ METHODS = ("riemann_right", "riemann_middle", "gausslegendre", "fejer")
 def integrated_gradients(
     model: Differentiable, batch: Batch, target: Tensor, *, of: Of = "logit", parts: Parts = "both",
     baselines: Baseline | tuple[Baseline, Baseline] = "zero",
-    n_steps: int = 50, method: Method = "gausslegendre", internal_batch_size: int | None = None,
-    tolerance: float | None = None, max_steps: int = 1600,
+    n_steps: Steps = 50, method: Method = "gausslegendre", internal_batch_size: int | None = None,
+    tolerance: float | None = None, max_steps: Steps = 1600,
 ) -> Scores:  # fmt: skip
     """Equation 4, for passage and query together, so that completeness covers both.
 
@@ -53,8 +54,10 @@ def integrated_gradients(
     passage = like.new_zeros(batch.passage.ids.shape)  # (batch, length)
     query = like.new_zeros(batch.query.ids.shape) if batch.query is not None else None
     change, gap = like.new_zeros(2, len(batch))  # (batch,) f(x) - f(b), and what the scores miss of it
-    rows, forward, backward = torch.arange(len(batch), device=like.device), 0, 0
+    rows = torch.arange(len(batch), device=like.device)
+    forward, backward = torch.zeros(2, len(batch), dtype=torch.long, device=like.device)  # (batch,) passes
     slopes: list[Tensor | None] = [None, None]  # of passage and query: (batch, steps, length) . (x - b)
+    first = True
     while len(rows) > 0:
         a, weights = nodes(n_steps, method, like)
         # every second point of a nested rule is one of the rule before
@@ -66,7 +69,7 @@ def integrated_gradients(
             texts = batch.rows(some)
             starts = _baselines(model, batch, some, texts, asked, bases)
             gradients = gradients_of(model)(model, texts, target[some], of, starts)
-            if forward == 0:
+            if first:
                 change[some] = gradients.change(like)
             for kept, found in zip(slopes, gradients.by_step(a[new], room), strict=True):
                 if kept is not None and found is not None:
@@ -76,8 +79,9 @@ def integrated_gradients(
             if part is not None and kept is not None:
                 part[rows] = torch.einsum("nkl,k->nl", kept[rows], weights)
                 gap[rows] += part[rows].sum(1)
-        forward += len(rows) * (len(a[new]) + (2 if forward == 0 else 0))
-        backward += len(rows) * len(a[new])
+        forward[rows] += len(a[new]) + (2 if first else 0)
+        backward[rows] += len(a[new])
+        first = False
         n_steps = 2 * n_steps + 1 if method in NESTED else min(2 * n_steps, max(max_steps, n_steps + 1))
         if tolerance is None or n_steps > max_steps:
             break

@@ -1,4 +1,4 @@
-"""Paths through a BiLSTM: its first map is linear, so the image of the line is a line, in p = W_ih x + b.
+"""Paths through an LSTM or BiLSTM: its first map is linear, so the image of the line is a line, in p = W_ih x + b.
 
 The slope along it is the same number, (df/dx) . (x - b) = (df/dp) . (p(x) - p(b)), and p is computed once instead
 of at every step (see recurrence.py). No gradient has to come back through the largest matrix.
@@ -16,21 +16,21 @@ from heedful.explainers import recurrence
 from heedful.explainers.path import Path
 from heedful.explainers.path_gradient import PathGradient
 from heedful.models.classifier import AttentiveClassifier
-from heedful.models.encoders import BiLSTM, Encoder
+from heedful.models.encoders import LSTM, BiLSTM, Encoder
 from heedful.models.network import Differentiable
 from heedful.records import Tokens
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectionPath(Path):
-    """p and its step, (length, 2, texts, 4 hidden), the second direction turned around."""
+    """p and its step, (length, 2, texts, 4 hidden), the second direction turned around; an LSTM has one direction."""
 
     weights: recurrence.Weights
     present: Tensor  # (texts, length)
 
     @classmethod
     def through(
-        cls, encoder: BiLSTM, tokens: Tokens, x: Tensor, baseline: Tensor, moves: Tensor
+        cls, encoder: LSTM | BiLSTM, tokens: Tokens, x: Tensor, baseline: Tensor, moves: Tensor
     ) -> ProjectionPath:
         weights = recurrence.Weights.of(encoder)
         Wx = weights.project(x)  # (length, 2, texts, 4 hidden)
@@ -48,8 +48,8 @@ class ProjectionPath(Path):
         return recurrence.join_directions(recurrence.states(point, self.weights.W_hh), present)
 
     def along(self, slope: Tensor, steps: int) -> Tensor:
-        length, _, texts, wide = self.x.shape
-        by_step = slope.view(length, 2, texts, steps, wide)
+        length, directions, texts, wide = self.x.shape
+        by_step = slope.view(length, directions, texts, steps, wide)
         shares = (by_step * self.step.unsqueeze(3)).sum(-1)  # (length, 2, texts, steps)
         return recurrence.turn(shares, self.present).sum(1).permute(1, 2, 0)
 
@@ -66,7 +66,7 @@ class BiLSTMPathGradient(PathGradient):
 
     @classmethod
     def applies(cls, network: Differentiable) -> bool:
-        return type(network) is AttentiveClassifier and type(network.encoder) is BiLSTM
+        return type(network) is AttentiveClassifier and type(network.encoder) in (LSTM, BiLSTM)
 
     def _paths(self, baselines: tuple[Tensor | None, Tensor | None]) -> list[Path | None]:
         tokens = (self.batch.passage, self.batch.query)
@@ -80,7 +80,7 @@ class BiLSTMPathGradient(PathGradient):
             if baseline is None:
                 self.still[i] = encoder(x, part.present)
             else:
-                assert isinstance(encoder, BiLSTM)
+                assert isinstance(encoder, LSTM | BiLSTM)
                 paths[i] = ProjectionPath.through(encoder, part, x, baseline, self._moves(part))
         return paths
 

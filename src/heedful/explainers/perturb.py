@@ -92,6 +92,7 @@ def ask(
         raise Mistake("these texts have no query, so there is no query to edit.")
     if internal_batch_size is not None and internal_batch_size < 1:
         raise Mistake(f"internal_batch_size must be at least 1, not {internal_batch_size}.")
+    check_token(model, token)
     if len(edits) == 0:
         return torch.zeros(0, model.link.outputs(model.n_labels), device=model.device, dtype=model.dtype)
     first, place, lengths = _different(batch, tokens, edits, operator, part, token)
@@ -116,6 +117,13 @@ def ask(
             if progress is not None:
                 progress(done, len(first))
     return torch.cat(answers)[torch.from_numpy(place).to(answers[0].device)]
+
+
+def check_token(model: Network, token: int | None) -> None:
+    """The id of the word that stands in for those that are gone must be one of the model's."""
+    n_words = getattr(model, "n_words", None)
+    if token is not None and n_words is not None and not 0 <= token < n_words:
+        raise Mistake(f"token must be a word id from 0 to {n_words - 1}, not {token}.")
 
 
 def embed_edited(model: Differentiable, edited: Edited) -> Tensor:

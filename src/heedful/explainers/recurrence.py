@@ -1,4 +1,4 @@
-"""A BiLSTM from its input projections on, both directions in step, with every gate kept.
+"""An LSTM or BiLSTM from its input projections on, both directions in step, with every gate kept.
 
     p_t = W_ih x_t + b                       the input projection, linear in x: all t at once
     z_t = p_t + W_hh h_{t-1}                 i, f, o = sigmoid(z_i, z_f, z_o), g = tanh(z_g)
@@ -8,8 +8,8 @@ Three methods need what `nn.LSTM` does not give. Relevance propagation needs the
 backward pass without gradients of weights. Integrated gradients moves x along a line, so p moves along a line
 too: projected once instead of at every step, it costs a third of `nn.LSTM` and autograd.
 
-Time comes first, then the direction: (length, 2, batch, hidden). The second direction reads each text
-turned around. Gates are in the order i, f, o, g, so that the three sigmoids are one slice.
+Time comes first, then the direction, of which an LSTM has one: (length, 2, batch, hidden). The second direction reads
+each text turned around. Gates are in the order i, f, o, g, so that the three sigmoids are one slice.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from heedful.models.encoders import BiLSTM, reversal, reverse_rows
+from heedful.models.encoders import LSTM, BiLSTM, reversal, reverse_rows
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The weights of both directions, stacked."""
+    """The weights of both directions, or of the one, stacked."""
 
     W_ih: Tensor  # (2, 4 hidden, dim)
     W_hh: Tensor  # (2, hidden, 4 hidden): turned, so that z = p + h W_hh
     b: Tensor  # (2, 4 hidden): both biases of nn.LSTM
 
     @classmethod
-    def of(cls, encoder: BiLSTM) -> Weights:
-        lstms = (encoder.forwards, encoder.backwards)
+    def of(cls, encoder: LSTM | BiLSTM) -> Weights:
+        lstms = (encoder.forwards, encoder.backwards) if isinstance(encoder, BiLSTM) else (encoder.forwards,)
         W_ih, W_hh, b_ih, b_hh = (
             torch.stack([_ifog(weights[k]) for lstm in lstms for weights in lstm.all_weights]).detach()
             for k in range(4)
@@ -61,18 +61,20 @@ def _ifog(weight: Tensor) -> Tensor:
 
 def turn(states: Tensor, present: Tensor) -> Tensor:
     """Turn the second direction of (length, 2, batch, dim) around, within each text. Its own inverse."""
+    if states.shape[1] == 1:
+        return states
     second = reverse_rows(states[:, 1].transpose(0, 1), reversal(present))  # (batch, length, dim)
     return torch.stack([states[:, 0], second.transpose(0, 1)], dim=1)
 
 
 def run(p: Tensor, W_hh: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """p (length, 2, batch, 4 hidden) -> gates like p, c and h (length, 2, batch, hidden)."""
-    length, _, batch, wide = p.shape
+    length, directions, batch, wide = p.shape
     hidden = wide // 4
     gates = torch.empty_like(p)
-    c = p.new_empty(length, 2, batch, hidden)
+    c = p.new_empty(length, directions, batch, hidden)
     h = torch.empty_like(c)
-    c_t = h_t = p.new_zeros(2, batch, hidden)
+    c_t = h_t = p.new_zeros(directions, batch, hidden)
     for t in range(length):
         z = torch.baddbmm(p[t], h_t, W_hh, out=gates[t])  # (2, batch, 4 hidden), turned into gates in place
         z[:, :, : 3 * hidden].sigmoid_()
@@ -105,7 +107,7 @@ class _Recurrence(torch.autograd.Function):
 
 def slope(dh: Tensor, gates: Tensor, c: Tensor, W_hh: Tensor) -> Tensor:
     """d/dp from d/dh: backpropagation through time; all that does not depend on the order is done at once."""
-    length, _, batch, hidden = c.shape
+    length, directions, batch, hidden = c.shape
     i, f, o, g = gates.chunk(4, dim=-1)
     tanh_c = c.tanh()
     dh_dc = o * (1 - tanh_c * tanh_c)  # (length, 2, batch, hidden)
@@ -117,7 +119,7 @@ def slope(dh: Tensor, gates: Tensor, c: Tensor, W_hh: Tensor) -> Tensor:
     for t in range(length - 1, -1, -1):
         dh_t = dh[t] + back
         dc_t = torch.addcmul(dc_t, dh_t, dh_dc[t])
-        dz_t = dz[t].view(2, batch, 4, hidden)
+        dz_t = dz[t].view(directions, batch, 4, hidden)
         dz_t *= torch.stack([dc_t, dc_t, dh_t, dc_t], dim=2)
         back = torch.bmm(dz[t], W_back)
         dc_t = dc_t * f[t]

@@ -6,8 +6,8 @@ until it arrives at the words; what falls to biases, to epsilon and to the marke
     sum over words of R + what was kept on the way = f_c
 
 holds to the last digit (`conservation` gives the second term layer by layer). The rules: relevance_rules.py,
-relevance_lstm.py, relevance_layers.py. Attention is a gate: c = sum_t alpha_t h_t shares by contribution
-alpha_t h_t, and the weights alpha take nothing.
+relevance_lstm.py, relevance_gru.py, relevance_orthogonal.py, relevance_layers.py. Attention is a gate:
+c = sum_t alpha_t h_t shares by contribution alpha_t h_t, and the weights alpha take nothing.
 
 These are the rules of our own classifiers. Every other network that takes embeddings is taken apart by one backward
 pass with its gates held constant (frozen.py, decomposition.py), the same rule with epsilon 0.
@@ -28,11 +28,15 @@ from heedful.explainers.frozen import BIASES, POSITIONS
 from heedful.explainers.gradient import Parts, explained_parts
 from heedful.explainers.relevance_gru import bigru
 from heedful.explainers.relevance_layers import average, cnn, no_encoder, transformer
-from heedful.explainers.relevance_lstm import bilstm
+from heedful.explainers.relevance_lstm import lstm
+from heedful.explainers.relevance_mixture import mixture
+from heedful.explainers.relevance_orthogonal import orthogonal
 from heedful.explainers.relevance_rules import Layer, Rule
 from heedful.models import AttentiveClassifier
+from heedful.models.concatenated import Concatenated
 from heedful.models.encoders import (
     CNN,
+    LSTM,
     Average,
     Bidirectional,
     BiGRU,
@@ -41,17 +45,32 @@ from heedful.models.encoders import (
     NoEncoder,
     Transformer,
 )
+from heedful.models.latent import LatentClassifier
 from heedful.models.link import Link
 from heedful.models.network import Differentiable
+from heedful.models.orthogonal import OrthogonalLSTM
 from heedful.records import Batch, Tokens
 
+
+def concatenated(rule: Rule, name: str, encoder: Concatenated, x: Tensor, present: Tensor) -> Layer:
+    """[state; embedding]: what falls to the embedding is at its word already."""
+    h, back = _layer(rule, name, encoder.states, x, present)
+    words = x * present.unsqueeze(-1)
+    return torch.cat(
+        [h, words], -1
+    ), lambda R: back(R[..., : encoder.units]) + R[..., encoder.units :].sum(-1)
+
+
 LAYERS: dict[type[Encoder], Callable[[Rule, str, Any, Tensor, Tensor], Layer]] = {
-    BiLSTM: bilstm,
+    BiLSTM: lstm,
     CNN: cnn,
     Average: average,
     Transformer: transformer,
     BiGRU: bigru,
     NoEncoder: no_encoder,
+    Concatenated: concatenated,
+    LSTM: lstm,
+    OrthogonalLSTM: orthogonal,
 }
 
 
@@ -77,7 +96,8 @@ def lrp(
     if of != "logit":
         raise Mistake(f"lrp explains the logit, not of={of!r}: only a linear output can be handed down.")
     asked = explained_parts(model, parts)
-    if "pools_by_attention" not in model.can or type(getattr(model, "encoder", None)) not in LAYERS:
+    ours = "pools_by_attention" in model.can or isinstance(model, LatentClassifier)
+    if not ours or type(getattr(model, "encoder", None)) not in LAYERS:
         return _decomposed(model, batch, target, asked, epsilon)
     assert isinstance(model, AttentiveClassifier)
     rule = Rule(_positive(EPSILON if epsilon is None else epsilon))
@@ -133,17 +153,20 @@ def _propagate(
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """f_c (batch,), and the relevance of the words of the passage and of the query."""
     x, x_query = _embeddings(model, batch)
-    h, back_passage = _encoder(rule, "passage encoder", model.encoder, x, batch.passage)
+    h, back_passage = _layer(rule, "passage encoder", model.encoder, x, batch.passage.present)
     query = R_query = None
     if model.query_encoder is not None and batch.query is not None and x_query is not None:
-        h_query, back_query = _encoder(rule, "query encoder", model.query_encoder, x_query, batch.query)
+        h_query, back_query = _layer(rule, "query encoder", model.query_encoder, x_query, batch.query.present)
         query = model.query_encoder.summary(h_query, batch.query.present)  # (batch, hidden)
     alpha = model.attend(h, batch.passage.mask, query)  # (batch, length)
-    context = (alpha.unsqueeze(1) @ h).squeeze(1)  # (batch, hidden)
-
-    f, R_context, R_query = _decoder(rule, model, context, query, target)
-    s = rule.ratio(R_context, context, "attention")  # (batch, hidden)
-    R_passage = back_passage(alpha.unsqueeze(-1) * h * s.unsqueeze(1))  # (batch, length)
+    if isinstance(model, LatentClassifier):
+        f, R_h, R_query = mixture(rule, model, h, alpha, query, batch.candidates, target)
+    else:
+        context = (alpha.unsqueeze(1) @ h).squeeze(1)  # (batch, hidden)
+        f, R_context, R_query = _decoder(rule, model, context, query, target)
+        s = rule.ratio(R_context, context, "attention")  # (batch, hidden)
+        R_h = alpha.unsqueeze(-1) * h * s.unsqueeze(1)
+    R_passage = back_passage(R_h)  # (batch, length)
     if R_query is None:
         return f, _words(rule, batch.passage, R_passage), None
     assert query is not None
@@ -153,11 +176,11 @@ def _propagate(
     return f, _words(rule, batch.passage, R_passage), _words(rule, batch.query, R_words)
 
 
-def _encoder(rule: Rule, name: str, encoder: Encoder, x: Tensor, tokens: Tokens) -> Layer:
+def _layer(rule: Rule, name: str, encoder: Encoder, x: Tensor, present: Tensor) -> Layer:
     if type(encoder) not in LAYERS:
         known = ", ".join(kind.__name__ for kind in LAYERS)
         raise Mistake(f"lrp has no rules for the encoder {type(encoder).__name__}, only for {known}.")
-    return LAYERS[type(encoder)](rule, name, encoder, x, tokens.present)
+    return LAYERS[type(encoder)](rule, name, encoder, x, present)
 
 
 def _decoder(
@@ -192,11 +215,19 @@ def _summary(
     rule: Rule, encoder: Encoder | None, h: Tensor, query: Tensor, present: Tensor, R: Tensor
 ) -> Tensor:
     """From the query vector to the states it was made of: (batch, hidden) -> (batch, length, hidden)."""
+    if isinstance(encoder, Concatenated):  # the summary of the states, and the mean of the embeddings
+        n = encoder.units
+        of_states = _summary(rule, encoder.states, h[..., :n], query[:, :n], present, R[:, :n])
+        return torch.cat([of_states, _summary(rule, None, h[..., n:], query[:, n:], present, R[:, n:])], -1)
     if isinstance(encoder, Bidirectional):  # the last forward state and the first backward state, unchanged
         R_h = torch.zeros_like(h)
         half = h.shape[-1] // 2
         R_h[torch.arange(len(h), device=h.device), present.sum(1) - 1, :half] = R[:, :half]
         R_h[:, 0, half:] = R[:, half:]
+        return R_h
+    if isinstance(encoder, LSTM):  # the last state, unchanged
+        R_h = torch.zeros_like(h)
+        R_h[torch.arange(len(h), device=h.device), present.sum(1) - 1] = R
         return R_h
     if (
         isinstance(encoder, CNN) and encoder.query_pooling == "max"

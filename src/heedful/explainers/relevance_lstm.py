@@ -1,4 +1,4 @@
-"""Relevance through a BiLSTM (Arras et al. 2017).
+"""Relevance through an LSTM or a BiLSTM (Arras et al. 2017).
 
 In a product of a gate and a signal, the signal takes all the relevance and the gate none:
     h = o * tanh(c)             R_c <- R_h
@@ -13,10 +13,10 @@ from torch import Tensor
 
 from heedful.explainers import recurrence
 from heedful.explainers.relevance_rules import Layer, Rule
-from heedful.models.encoders import BiLSTM
+from heedful.models.encoders import LSTM, BiLSTM
 
 
-def bilstm(rule: Rule, name: str, encoder: BiLSTM, x: Tensor, present: Tensor) -> Layer:
+def lstm(rule: Rule, name: str, encoder: LSTM | BiLSTM, x: Tensor, present: Tensor) -> Layer:
     """h (batch, length, hidden), and the way back to words: (batch, length, hidden) -> (batch, length)."""
     weights = recurrence.Weights.of(encoder)
     p = weights.inputs(x, present)
@@ -26,8 +26,8 @@ def bilstm(rule: Rule, name: str, encoder: BiLSTM, x: Tensor, present: Tensor) -
     signal = slice(3 * hidden, None)  # of the four, g is the signal: only its map passes relevance on
 
     def back(R_h: Tensor) -> Tensor:
-        R = R_h.view(batch, length, 2, hidden).permute(1, 2, 0, 3)  # (length, 2, batch, hidden)
-        R = recurrence.turn(R, present)
+        R = R_h.view(batch, length, -1, hidden).permute(1, 2, 0, 3)  # (length, 2, batch, hidden)
+        R = recurrence.turn(R, present).clone()  # it will be written on
         i, f, _, g = gates.chunk(4, dim=-1)
         W_g = weights.W_hh[:, :, signal]  # (2, hidden, hidden)
         b_g = weights.b[:, None, signal]  # (2, 1, hidden)

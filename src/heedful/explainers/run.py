@@ -48,7 +48,11 @@ def explain(
         explainer.check(model.network.can, model.name)
     check_options(chosen, options)
     wanted = None if target is None else model.label_index(target)
-    calls = [Call(explainer, options_of(explainer, options)) for explainer in chosen]
+    given = [options_of(explainer, options) for explainer in chosen]
+    calls = [
+        Call(e, o, model.unknown_trained is False and puts_unknown(e, o))
+        for e, o in zip(chosen, given, strict=True)
+    ]
     collector = Collector(examples, calls, model.text)
 
     def answer(batch: Batch) -> Answer:
@@ -59,7 +63,7 @@ def explain(
             batch,
             p,
             targets,
-            [explainer.run(model.network, batch, targets, **given) for explainer, given in calls],
+            [call.explainer.run(model.network, batch, targets, **call.options) for call in calls],
         )
 
     budget = token_budget(model.network, EXPLAIN_BUDGET)
@@ -95,8 +99,21 @@ def in_memory(
         yield indices, found
 
 
+def puts_unknown(explainer: Explainer, options: Mapping[str, Any]) -> bool:
+    """Whether a method puts the unknown word in the place of others, in a model that has no mask."""
+    if options.get("token") is not None:
+        return False
+    bases = options.get("baselines")
+    asked = bases if isinstance(bases, tuple) else (bases,)
+    return (
+        explainer.name == "mask"
+        or options.get("operator") == "replace"
+        or any(isinstance(base, str) and base == "unk" for base in asked)
+    )
+
+
 def options_of(explainer: Explainer, options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if name in explainer.options}
+    return explainer.parse({name: value for name, value in options.items() if name in explainer.options})
 
 
 def check_options(explainers: Sequence[Explainer], options: Mapping[str, Any]) -> None:

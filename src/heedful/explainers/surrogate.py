@@ -7,10 +7,10 @@ deleted, or replaced by the unknown word (`operator`). Needs the extra `surrogat
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import comb
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from heedful.explainers.controls import text_rng
 from heedful.explainers.edits import Edits
 from heedful.explainers.explainer import Axiom, Explainer, Scores
 from heedful.explainers.gradient import Parts, explained_parts
+from heedful.explainers.option_types import Samples
 from heedful.explainers.perturb import predict
 from heedful.models.link import Of
 from heedful.models.network import Network
@@ -30,41 +31,68 @@ from heedful.records import Batch, Part, Tokens
 Missing = Literal["delete", "replace"]
 Floats = NDArray[np.float64]
 Function = Callable[[NDArray[np.bool_]], Floats]  # which words are there (n, words) -> f_c (n,)
-# f_c of subsets, how many words, generator -> scores of the words, gap, scale
-Fit = Callable[[Function, int, np.random.Generator], tuple[Floats, float, float]]
 
+
+class Fitted(NamedTuple):
+    """The scores of a text's words, and how well they are known: see `Scores`."""
+
+    values: Floats
+    gap: float
+    scale: float
+    spread: float
+
+
+Fit = Callable[[Function, int, np.random.Generator], Fitted]  # f_c of subsets, how many words, generator
+
+MORE = 4  # times as much as asked for is sampled at most, where the scores are not known well enough
 KERNEL_WIDTH = 25.0  # LIME's own for text: distances are 100 times the cosine distance
 
 
 def lime(
     model: Network, batch: Batch, target: Tensor, *, of: Of = "logit",
-    n_samples: int = 1000,
+    n_samples: Samples = 1000, tolerance: float = 0.1, max_samples: Samples | None = None,
     operator: Missing = "delete", token: int | None = None, seed: int = 0,
     parts: Parts = "both", internal_batch_size: int | None = None,
 ) -> Scores:  # fmt: skip
     """The weights of a linear model of f_c over subsets of the words near the text (Ribeiro et al. 2016).
 
-    Subsets are drawn as the library draws them for text: how many words go is uniform in 1..n, then which.
-    gap = 1 - R^2 of the linear model, weighted by nearness; scale = 1.
+    Subsets are drawn as the library draws them for text: how many words go is uniform in 1..n, then which. Two
+    independent halves first, and more of them until what they say alone differs by less than `tolerance`, or
+    `max_samples` subsets are read (None: four times n_samples); the scores are those of all subsets together.
+    gap = 1 - R^2 of the linear model, weighted by nearness; scale = 1. spread: the standard error over the halves.
     """
     library = _library("lime.lime_base", "LIME")
     if n_samples < 2:
         raise Mistake(f"n_samples must be at least 2, not {n_samples}.")
+    budget = _budget("samples", n_samples, max_samples, tolerance)
+    half = max(2, -(-n_samples // 2))
 
-    def fit(f: Function, words: int, rng: np.random.Generator) -> tuple[Floats, float, float]:
-        keep = np.ones((n_samples, words), dtype=np.bool_)  # the first is the text itself
-        gone = rng.integers(1, words + 1, size=n_samples - 1)  # how many words go
-        rank = rng.random((n_samples - 1, words)).argsort(1).argsort(1)
-        keep[1:] = rank >= gone[:, None]
+    def linear(keep: NDArray[np.bool_], f_c: Floats, rng: np.random.Generator) -> tuple[Floats, float]:
+        """The weights of the words, and 1 - R^2."""
         distances = 100 * (1 - np.sqrt(keep.mean(1)))  # 100 times the cosine distance from the text
         base = library.LimeBase(_nearness, random_state=int(rng.integers(2**31)))
         _, weights, R2, _ = base.explain_instance_with_data(
-            keep.astype(np.float64), f(keep)[:, None], distances, 0, words, feature_selection="none"
+            keep.astype(np.float64), f_c[:, None], distances, 0, keep.shape[1], feature_selection="none"
         )
-        values = np.zeros(words)
+        values = np.zeros(keep.shape[1])
         for position, weight in weights:
             values[position] = weight
-        return values, 1 - float(R2), 1.0
+        return values, 1 - float(R2)
+
+    def fit(f: Function, words: int, rng: np.random.Generator) -> Fitted:
+        keeps, answers, alone = [], [], []
+        while True:
+            keep = np.ones((half, words), dtype=np.bool_)  # the first is the text itself
+            gone = rng.integers(1, words + 1, size=half - 1)  # how many words go
+            keep[1:] = rng.random((half - 1, words)).argsort(1).argsort(1) >= gone[:, None]
+            keeps.append(keep)
+            answers.append(f(keep))
+            alone.append(linear(keep, answers[-1], rng)[0])
+            if len(alone) > 1:
+                error, scale = _standard_error(alone)
+                if error <= tolerance * scale or (len(alone) + 1) * half > budget:
+                    values, gap = linear(np.concatenate(keeps), np.concatenate(answers), rng)
+                    return Fitted(values, gap, 1.0, error / scale if scale else 0.0)
 
     return _explain(model, batch, target, fit, of, operator, token, seed, parts, internal_batch_size)
 
@@ -79,35 +107,44 @@ def shap(
 
     Exact where all subsets of the words cost no more than the orders asked for. Otherwise from random orders read
     forwards and backwards, the library's permutation explainer, 2 n + 1 subsets for each: two independent halves
-    first, and more of them until their spread is below `tolerance` or `max_permutations` orders are read.
+    first, and more of them until their spread is below `tolerance` or `max_permutations` orders are read (None: four
+    times n_permutations).
     gap: the standard error of the word that is known least well; scale: the largest |value|. (That the values sum
     to f_c(x) - f_c of no word is true by construction, so it tells nothing.)
     """
     library = _library("shap", "SHAP")
     if n_permutations < 1:
         raise Mistake(f"n_permutations must be at least 1, not {n_permutations}.")
-    if max_permutations is not None and max_permutations < n_permutations:
-        raise Mistake(
-            f"max_permutations must be at least n_permutations ({n_permutations}), not {max_permutations}."
-        )
-    if not 0 < tolerance < 1:
-        raise Mistake(f"tolerance is a share of the largest value, between 0 and 1, not {tolerance}.")
+    budget = _budget("permutations", n_permutations, max_permutations, tolerance)
     half = -(-n_permutations // 2)
 
-    def fit(f: Function, words: int, rng: np.random.Generator) -> tuple[Floats, float, float]:
+    def fit(f: Function, words: int, rng: np.random.Generator) -> Fitted:
         if 2**words <= n_permutations * (2 * words + 1):
             values = shapley(f, words)
-            return values, 0.0, float(np.abs(values).max())
+            return Fitted(values, 0.0, float(np.abs(values).max()), 0.0)
         rounds = [_from_orders(library, f, words, half, rng) for _ in range(2)]
         while True:
-            values = np.mean(rounds, axis=0)
-            error = float((np.std(rounds, axis=0, ddof=1) / np.sqrt(len(rounds))).max())
-            scale = float(np.abs(values).max())
-            if error <= tolerance * scale or (len(rounds) + 1) * half > (max_permutations or n_permutations):
-                return values, error, scale
+            error, scale = _standard_error(rounds)
+            if error <= tolerance * scale or (len(rounds) + 1) * half > budget:
+                return Fitted(np.mean(rounds, axis=0), error, scale, error / scale if scale else 0.0)
             rounds.append(_from_orders(library, f, words, half, rng))
 
     return _explain(model, batch, target, fit, of, operator, token, seed, parts, internal_batch_size)
+
+
+def _budget(what: str, least: int, most: int | None, tolerance: float) -> int:
+    """How much may be sampled until scores are known within the tolerance."""
+    if most is not None and most < least:
+        raise Mistake(f"max_{what} must be at least n_{what} ({least}), not {most}.")
+    if not 0 < tolerance < 1:
+        raise Mistake(f"tolerance is a share of the largest value, between 0 and 1, not {tolerance}.")
+    return MORE * least if most is None else most
+
+
+def _standard_error(rounds: Sequence[Floats]) -> tuple[float, float]:
+    """Of the mean of independent rounds: that of the word that is known least well, and the largest |value|."""
+    error = np.std(rounds, axis=0, ddof=1) / np.sqrt(len(rounds))
+    return float(error.max()), float(np.abs(np.mean(rounds, axis=0)).max())
 
 
 def shapley(f: Function, words: int) -> Floats:
@@ -154,7 +191,8 @@ def _explain(
         raise one_of("operator", operator, ["delete", "replace"])
     asked = explained_parts(model, parts, of)
     like = torch.zeros((), device=model.device, dtype=model.dtype)
-    gaps, scales, passes = np.zeros(len(batch)), np.zeros(len(batch)), np.zeros(len(batch), dtype=np.int64)
+    gaps, scales, spreads = np.zeros((3, len(batch)))
+    passes = np.zeros(len(batch), dtype=np.int64)
 
     def of_part(part: Part, tokens: Tokens) -> Tensor:
         """A feature is a word; where it has several pieces, they share its score."""
@@ -181,10 +219,11 @@ def _explain(
                 )
                 return model.link.score(logits, target[row].expand(len(keep)), of).double().cpu().numpy()
 
-            values, gap, scale = fit(f, n, text_rng(batch, row, seed))
-            scores[row, mask] = (values / np.bincount(word))[word]
+            found = fit(f, n, text_rng(batch, row, seed))
+            scores[row, mask] = (found.values / np.bincount(word))[word]
+            spreads[row] = max(spreads[row], found.spread)
             if part == "passage" or "passage" not in asked:
-                gaps[row], scales[row] = gap, scale
+                gaps[row], scales[row] = found.gap, found.scale
         return torch.from_numpy(scores).to(like)
 
     passage = like.new_zeros(batch.passage.ids.shape)
@@ -197,6 +236,7 @@ def _explain(
         gap=torch.from_numpy(gaps).to(like),
         scale=torch.from_numpy(scales).to(like),
         forward_passes=torch.from_numpy(passes),
+        spread=torch.from_numpy(spreads),
     )
 
 
@@ -229,7 +269,9 @@ FIT = Axiom(
     0.5,
     "LIME's linear model misses {missed} of what the model does around this text: do not trust it",
 )
-LIME = Explainer("lime", "saliency", True, "n_samples forward", lime, removal="word deleted", axiom=FIT)
+LIME = Explainer(
+    "lime", "saliency", True, "n_samples to 4 n_samples forward", lime, removal="word deleted", axiom=FIT
+)
 SAMPLING = Axiom(
     "sampling error", 0.1, "SHAP's values are uncertain by {missed} of the largest: raise n_permutations"
 )
@@ -237,7 +279,7 @@ SHAP = Explainer(
     "shap",
     "saliency",
     True,
-    "n_permutations (2 n + 1) forward",
+    "n_permutations (2 n + 1) forward, to 4 times as many",
     shap,
     removal="word deleted",
     axiom=SAMPLING,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import stdtrit
+from scipy.special import stdtr, stdtrit
 
 from heedful.measure.statistics import Floats, Interval, bootstrap_means
 
@@ -57,12 +57,8 @@ def over_runs(values: ArrayLike, *, seed: int = 0, resamples: int = 2000, level:
     The variance of the run means holds that of texts within runs, which is in the text means, too, so it is taken off;
     not from two runs, whose variance is known too badly to take anything off: their interval is too wide instead.
     """
-    table = np.asarray(values, dtype=np.float64)
-    if table.ndim != 2 or not table.shape[0]:
-        raise ValueError(f"values for each run and text are needed, shape (runs, texts); given {table.shape}")
-    defined = ~np.isnan(table).any(axis=0)
-    table = table[:, defined]
-    (runs, texts), lost, nan = table.shape, int((~defined).sum()), float("nan")
+    table, (runs, texts) = _defined(values)
+    lost, nan = np.shape(values)[1] - texts, float("nan")
     contains = Sources(texts, runs).sentence(level)
     if not texts:
         return OverRuns(runs, 0, lost, nan, nan, nan, contains)
@@ -74,6 +70,49 @@ def over_runs(values: ArrayLike, *, seed: int = 0, resamples: int = 2000, level:
         moved = moved + _by_runs(table, seed + 1, resamples)
     low, high = np.quantile(moved, [(1 - level) / 2, (1 + level) / 2])
     return OverRuns(runs, texts, lost, mean, mean + float(low), mean + float(high), contains)
+
+
+@dataclass(frozen=True, slots=True)
+class CrossedMean:
+    """A mean over runs and texts, its standard error and degrees of freedom; nan where nothing varies it."""
+
+    mean: float
+    error: float
+    freedom: float
+
+    @property
+    def p(self) -> float:
+        """Two-sided p-value of the null hypothesis that the true mean is 0, by t."""
+        if self.error == 0:
+            return float(self.mean == 0)
+        return float(2 * stdtr(self.freedom, -abs(self.mean) / self.error))
+
+
+def crossed_mean(values: ArrayLike) -> CrossedMean:
+    """Of values (runs, texts): runs and texts are both drawn, so the variance of the mean is s_r^2 / k + s_t^2 / n.
+
+    s_r^2 is that of the k means of runs and s_t^2 that of the n means of texts (crossed effects; Owen 2007); for one
+    run it is that of texts alone. Degrees of freedom: Satterthwaite 1946.
+    """
+    table, (runs, texts) = _defined(values)
+    nan = float("nan")
+    if texts < 2:
+        return CrossedMean(float(table.mean()) if table.size else nan, nan, nan)
+    parts = [(float(table.mean(axis=0).var(ddof=1)) / texts, texts - 1)]
+    if runs > 1:
+        parts.append((float(table.mean(axis=1).var(ddof=1)) / runs, runs - 1))
+    variance, mean = sum(part for part, _ in parts), float(table.mean())
+    freedom = variance**2 / sum(part**2 / n for part, n in parts) if variance > 0 else nan
+    return CrossedMean(mean, float(np.sqrt(variance)), float(freedom))
+
+
+def _defined(values: ArrayLike) -> tuple[Floats, tuple[int, int]]:
+    """Values (runs, texts) of the texts that are defined in every run, and how many there are."""
+    table = np.asarray(values, dtype=np.float64)
+    if table.ndim != 2 or not table.shape[0]:
+        raise ValueError(f"values for each run and text are needed, shape (runs, texts); given {table.shape}")
+    kept = table[:, ~np.isnan(table).any(axis=0)]
+    return kept, (kept.shape[0], kept.shape[1])
 
 
 def over_intervals(found: Sequence[Interval], *, resamples: int = 2000, level: float = 0.95) -> Interval:

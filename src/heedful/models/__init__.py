@@ -10,9 +10,12 @@ from typing import Any
 import torch
 
 from heedful.config import ModelConfig
+from heedful.errors import Mistake
 from heedful.models.classifier import AttentiveClassifier, Dropout
+from heedful.models.concatenated import Concatenated
 from heedful.models.hierarchical import HierarchicalClassifier
 from heedful.models.imposed import ImposedClassifier
+from heedful.models.latent import Latent, LatentClassifier
 from heedful.models.network import Output
 from heedful.registry import ATTENTIONS, ENCODERS
 
@@ -25,16 +28,25 @@ def build(
     kind: Callable[..., AttentiveClassifier] = (
         HierarchicalClassifier if config.hierarchical else AttentiveClassifier
     )
+    if isinstance(attention, type) and issubclass(attention, Latent):
+        if config.hierarchical:
+            raise Mistake(
+                f"attention {config.attention!r} chooses one word of a text: hierarchical must be false."
+            )
+        kind = LatentClassifier
     if config.imposed is not None:  # whose weights come later: from its base, or from the run's file
         kind = partial(ImposedClassifier, build(config.imposed, n_words, n_labels, has_query))
+    made, hidden = _with_settings(encoder, config), config.hidden_dim
+    if config.concatenate:
+        made, hidden = partial(Concatenated, made), hidden + config.embedding_dim
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return kind(
             n_words=n_words,
             dim=config.embedding_dim,
-            hidden=config.hidden_dim,
+            hidden=hidden,
             n_labels=n_labels,
-            encoder=_with_settings(encoder, config),
+            encoder=made,
             attention=_with_settings(attention, config),
             has_query=has_query,
             dropout=Dropout(config.dropout_words, config.dropout_sentences, config.dropout_output),

@@ -26,8 +26,12 @@ class Attention(nn.Module):
         """h (batch, length, hidden), query (batch, hidden) -> scores (batch, length)."""
         raise NotImplementedError
 
+    def weigh(self, scores: Tensor, mask: Tensor) -> Tensor:
+        """scores (batch, length) -> weights, sum 1 where mask is True, 0 elsewhere."""
+        return masked_softmax(scores, mask)
+
     def forward(self, h: Tensor, mask: Tensor, query: Tensor | None) -> Tensor:
-        return masked_softmax(self.phi(h, query), mask)
+        return self.weigh(self.phi(h, query), mask)
 
 
 class Additive(Attention):

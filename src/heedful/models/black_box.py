@@ -20,7 +20,7 @@ from torch import Tensor
 
 from heedful.data.batching import Texts
 from heedful.data.tokenise import Tokenizer, tokenizer
-from heedful.errors import Mistake, one_of
+from heedful.errors import Mistake, one_of, short
 from heedful.models.link import IDENTITY, SIGMOIDS, SOFTMAX, Link
 from heedful.models.model import Model
 from heedful.models.network import Output
@@ -218,6 +218,12 @@ def wrap_predict(
     """
     if not callable(predict):
         raise Mistake(f"a {type(predict).__name__} cannot be called: give a function of a list of texts.")
+    if (
+        isinstance(labels, str)
+        or not isinstance(labels, Sequence)
+        or not all(isinstance(name, str) for name in labels)
+    ):
+        raise Mistake(f"labels={short(labels)}: give a list of names, one for each column of the function.")
     if not labels or len(set(labels)) < len(labels):
         raise Mistake("give the labels of the function's columns, each with a name of its own.")
     network = BlackBox(predict, labels, problem_type, query, mask, batch_size)

@@ -114,6 +114,24 @@ class BiGRU(Bidirectional):
     backwards: nn.GRU
 
 
+class LSTM(Encoder):
+    """One LSTM that reads from left to right: 256 units in Mohankumar et al. 2020."""
+
+    title = "an LSTM"
+
+    def __init__(self, dim: int, hidden: int) -> None:
+        super().__init__()
+        self.forwards = nn.LSTM(dim, hidden, batch_first=True)
+
+    def forward(self, x: Tensor, present: Tensor) -> Tensor:
+        h: Tensor = self.forwards(x)[0]  # padding comes after a text: no state of a word has read it
+        return h
+
+    def summary(self, h: Tensor, present: Tensor) -> Tensor:
+        """The state at the last token."""
+        return h[torch.arange(len(h), device=h.device), (present.sum(1) - 1).clamp(min=0)]
+
+
 class CNN(Encoder):
     """h_t = ReLU of convolutions of some widths around t, as many filters each: widths 1, 3, 5, 7 and 64 filters in
     Jain & Wallace 2019, widths 3 and 5 and 50 filters in Serrano & Smith 2019."""

@@ -38,6 +38,10 @@ class Link:
         """(..., outputs) -> (..., labels), where a probability of 1 - 1e-20 still has its logarithm."""
         return logits.log_softmax(-1)
 
+    def logits(self, log_probabilities: Tensor) -> Tensor:
+        """Logits that are read as these probabilities: (..., labels) -> (..., outputs)."""
+        return log_probabilities
+
     def change(self, before: Tensor, after: Tensor) -> Tensor:
         """P(before) - P(after) in float64, exact where both are nearly 1: (..., outputs) twice -> (..., labels).
 
@@ -89,6 +93,9 @@ class LogOdds(Link):
 
     def log_probabilities(self, logits: Tensor) -> Tensor:
         return torch.nn.functional.logsigmoid(torch.cat([-logits, logits], dim=-1))
+
+    def logits(self, log_probabilities: Tensor) -> Tensor:
+        return log_probabilities[..., 1:] - log_probabilities[..., :1]
 
     def change(self, before: Tensor, after: Tensor) -> Tensor:
         """sigma(a) - sigma(b) = (sigma(a) sigma(-b) + sigma(-a) sigma(b)) tanh((a - b) / 2): nothing is cancelled."""

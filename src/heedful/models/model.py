@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from torch import nn
 
 from heedful.data.batching import Encoded, Ints, TextEncoder, encode
-from heedful.errors import Mistake, one_of
+from heedful.data.labels import LabelNumbers
+from heedful.errors import Mistake, one_of, short
 from heedful.models.network import Network
 from heedful.models.training import TOKEN_BUDGET, predict
 from heedful.records import Batch, Example, TaskType
@@ -27,6 +28,7 @@ class Model:
     labels: tuple[str, ...]
     task: TaskType = "classification"
     seed: int = 0  # of its training; experiments draw from it
+    unknown_trained: bool | None = None  # whether training has shown it the unknown word; None: nobody knows
 
     def __post_init__(self) -> None:
         if not isinstance(self.network, nn.Module):
@@ -42,8 +44,13 @@ class Model:
             raise Mistake(f"{self.name} is a {self.task} model: give {asked} for each text (--query).")
         if not self.network.has_query and queries is not None:
             raise Mistake(f"{self.name} reads one text at a time: it has no use for a query.")
+        if isinstance(texts, str) or isinstance(queries, str):
+            raise Mistake("give a list of texts, and of queries, not one string.")
         if queries is not None and len(queries) != len(texts):
             raise Mistake(f"{len(texts)} texts were given, and {len(queries)} queries: give one for each.")
+        check_texts(texts, "text")
+        if queries is not None:
+            check_texts(queries, "query")
         split = self.text.split
         made = []
         for i, text in enumerate(texts):
@@ -70,9 +77,19 @@ class Model:
         return predict(self.network, self.encode(self.examples(texts, queries)))
 
     def label_index(self, target: str | int) -> int:
-        """A label by name or number; a wrong one lists the right ones."""
+        """A label by name, or by number where no label looks like one; a wrong one lists the right ones."""
         if isinstance(target, str) and target in self.labels:
             return self.labels.index(target)
-        if not isinstance(target, bool) and str(target).isdecimal() and int(target) < len(self.labels):
-            return int(target)
-        raise one_of("label", str(target), list(self.labels))
+        if isinstance(target, int) and not isinstance(target, bool) and abs(target) < 2**63:
+            target = str(target)
+        found = LabelNumbers(self.labels, listed=True).find(target) if isinstance(target, str) else None
+        if found is None:
+            raise one_of("label", target, list(self.labels))
+        return found
+
+
+def check_texts(texts: Sequence[object], what: str) -> None:
+    """Nothing but strings: None, nan, numbers and bytes have no words, and `str` of them has."""
+    for i, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise Mistake(f"{what} {i + 1} is not a string (str) but {short(text)}.")

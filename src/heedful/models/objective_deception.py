@@ -22,13 +22,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from heedful.config import Config, TrainingConfig
-from heedful.data.batching import Encoded
+from heedful.data.batching import EVIDENCE, Encoded
 from heedful.errors import Mistake
 from heedful.models.network import Output, Trainable
 from heedful.models.objectives import Bases, CrossEntropy, Loss
 from heedful.records import Batch
 
-EVIDENCE = "evidence"
 Heads = Literal["mean", "max"]
 Reads = Literal["first", "last"]  # the token that a checkpoint's classifier reads
 

@@ -94,6 +94,18 @@ class OfBase:
         return {"base": options.base}
 
 
+def label_weights(network: Trainable, train: Encoded, training: TrainingConfig) -> Tensor | None:
+    """What a text of each label counts, (labels,); None: all the same."""
+    assert train.labels is not None, "training needs labels"
+    if not training.class_weights or network.has_query:
+        return None
+    counts = torch.from_numpy(np.bincount(train.labels, minlength=network.n_labels)).float().clamp(min=1)
+    counts = counts.to(network.device)
+    if network.link is LOG_ODDS:
+        return torch.stack([torch.ones_like(counts[0]), counts[0] / counts[1]])  # N / N+ - 1
+    return counts.sum() / (network.n_labels * counts)
+
+
 class CrossEntropy:
     """Cross-entropy summed over the batch, as in the code of Jain & Wallace 2019.
 
@@ -115,12 +127,9 @@ class CrossEntropy:
         options: Config,
         bases: Bases,
     ) -> Loss:
-        assert train.labels is not None, "training needs labels"
-        counts = torch.from_numpy(np.bincount(train.labels, minlength=network.n_labels)).float().clamp(min=1)
-        counts = counts.to(network.device)
-        weighted = training.class_weights and not network.has_query
+        weight = label_weights(network, train, training)  # (labels,)
         if network.link is LOG_ODDS:
-            positive = counts[0] / counts[1] if weighted else None  # N / N+ - 1
+            positive = None if weight is None else weight[1]
 
             def binary(output: Output, batch: Batch) -> Tensor:
                 assert batch.labels is not None
@@ -130,7 +139,6 @@ class CrossEntropy:
                 )
 
             return binary
-        weight = counts.sum() / (network.n_labels * counts) if weighted else None  # (labels,)
 
         def several(output: Output, batch: Batch) -> Tensor:
             assert batch.labels is not None

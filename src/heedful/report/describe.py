@@ -53,6 +53,8 @@ def score(findings: Findings) -> Fact:
         for key, said in (("accuracy", "accuracy"), ("roc_auc", "ROC AUC"))
         if found.get(key) and key != name
     ]
+    baseline = found.get("baseline", {})
+    others += [f"{baseline['name']} {baseline[name]:.3f}"] if baseline.get(name) is not None else []
     return Fact(f"{title} on {found['split']}", f"{found[name]:.3f}", ", ".join(others))
 
 

@@ -19,7 +19,7 @@ from heedful.explanation import Explanation
 from heedful.records import Example, Split
 from heedful.report.examples import Choice
 from heedful.report.sample import evidence
-from heedful.store.run import Run, runs_in
+from heedful.store.run import Run, cures_of, runs_in
 
 if TYPE_CHECKING:
     from heedful.report.opening import Opening
@@ -56,7 +56,8 @@ class Findings:
             "encoder": about.get("architecture"),
             "attention": about.get("attention"),
         }
-        return config["dataset"], str(model["encoder"]), str(model["attention"])
+        attention = ", ".join([str(model["attention"]), *cures_of(config)])
+        return config["dataset"], str(model["encoder"]), attention
 
     @property
     def seed(self) -> int | None:

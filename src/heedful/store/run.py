@@ -97,6 +97,12 @@ class Run:
             )
         return RunConfig.parse(self.info["config"], str(self.path / "config.json"))
 
+    @property
+    def data_folders(self) -> tuple[Path, ...]:
+        """Where its data were when it was trained, as far as these folders are still there."""
+        folders = self.info.get("data", {}).get("folders", ())
+        return tuple(path for path in map(Path, folders) if path.is_dir())
+
     @cached_property
     def trial(self) -> TrialConfig | None:
         """What was tried on what; None where this is a run on the data that it was trained on."""
@@ -117,8 +123,9 @@ class Run:
 
     @property
     def attention(self) -> str:
-        """What kind of attention it has."""
-        return str(self._about_model("attention") or self.info["config"]["model"]["attention"])
+        """What kind of attention it has, and what else makes it another model than others with that attention."""
+        kind = str(self._about_model("attention") or self.info["config"]["model"]["attention"])
+        return ", ".join([kind, *cures_of(self.info["config"])])
 
     @property
     def seed(self) -> int | None:
@@ -329,6 +336,14 @@ def write_trial(path: Path, info: Mapping[str, Any]) -> Run:
         with whole_folder(path) as temporary:
             write(temporary)
     return Run(path)
+
+
+def cures_of(config: Mapping[str, Any]) -> list[str]:
+    """What a run was trained for, where it is not cross-entropy, and what its states are joined by: settings that make
+    models differ whose encoder and attention are called alike."""
+    model, training = config.get("model") or {}, config.get("training") or {}
+    joined = ["concatenate"] if model.get("concatenate") else []
+    return joined + ([str(training["objective"])] if "objective" in training else [])
 
 
 def runs_in(folder: Path) -> Iterator[Run]:

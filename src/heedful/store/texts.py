@@ -96,6 +96,22 @@ def read_texts(run: Path, split: str, places: Sequence[int]) -> dict[int, Exampl
     return found if whole or (files and wanted <= set(found)) else None
 
 
+def read_labels(run: Path, split: str) -> dict[int, int]:
+    """The labels of the texts that a run has kept of a split, by place; without those that have none."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    found: dict[int, int] = {}
+    for path in texts_files(run, split):
+        try:
+            table = pq.read_table(path, columns=["example", "label"])
+        except (pa.ArrowException, OSError) as error:
+            raise _unreadable(path, error) from None
+        pairs = zip(table["example"].to_pylist(), table["label"].to_pylist(), strict=True)
+        found |= {place: label for place, label in pairs if label is not None}
+    return found
+
+
 def _read(path: Path, places: list[int] | None) -> dict[int, Example]:
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -136,6 +136,7 @@ def _rows(
                 "seed": e.seed,
                 "task": e.info.get("task"),
                 "performance": {name: e.performance.get(name) for name in SCORES},
+                "baseline": e.performance.get("baseline", {}).get("accuracy"),
                 "experiments": list(e.tables),
                 "believe": grades.get(e.name),
                 "verdicts": {

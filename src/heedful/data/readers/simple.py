@@ -10,6 +10,7 @@ turned into stretches of characters:
     supporting  [number, ...]        sentences that end in a dot     (bAbI)
     spans       [{what: string}, ...]  every place of the strings    (ADE corpus)
     n_sst       number               the first words of text.split(" ")  (SST + Wikipedia)
+    verb_index  number               a word of text.split(" "); the text ends before it (readers/agreement.py)
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from heedful.data.readers.agreement import before_verb
 from heedful.data.readers.lines import json_lines
 from heedful.data.readers.rows import SPLIT_NAMES, Ledger, Raw, Spans, word_spans
 from heedful.errors import Mistake
@@ -50,6 +52,16 @@ def read_simple(
     """`text_field` is taken where a row has it, else `text`; `split_field` can overrule the file's split."""
     for split, path in files:
         for line, row in json_lines(path, ledger):
+            if "verb_index" in row:
+                try:
+                    row = before_verb(row)
+                except (KeyError, TypeError, ValueError):
+                    ledger.bad(
+                        path,
+                        line,
+                        "the 'verb_index', 'label' and 'n_attractors' of an agreement sentence do not fit",
+                    )
+                    continue
             text = row.get(text_field, row.get("text"))
             label = row.get("label", row.get("answer"))
             query = row.get("hypothesis", row.get("question"))

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from heedful.data import locate
 from heedful.errors import Mistake
 
 WANTED = ("*.json", "*.safetensors", "*.txt", "*.model")  # no pickled weights, no code
@@ -15,7 +16,7 @@ WANTED = ("*.json", "*.safetensors", "*.txt", "*.model")  # no pickled weights, 
 def checkpoint_folder(place: str | Path, revision: str | None = None, offline: bool = False) -> Path:
     """A folder with config.json and weights as safetensors."""
     folder = Path(place)
-    if not folder.exists():
+    if not locate.exists(folder):
         folder = _from_hub(str(place), revision, offline)
     elif revision is not None:
         raise Mistake(f"revision={revision!r} is for models of the hub; {folder} is a folder.")
