@@ -64,7 +64,7 @@ def tables() -> dict[str, pa.Table]:
         | {"heads": table_of_heads(80), "deception": table_of_deception(80)}
         | evidence_tables_of(80)
         | compared_tables_of(80)
-        | {"faithfulness": table_of_faithfulness(24)}
+        | {"faithfulness": table_of_faithfulness(24), "conicity": table_of_conicity(24)}
         | {"retrain": table_of_retrain(80), "masked_twin": table_of_masked_twin(80)}
     )
 
@@ -75,6 +75,14 @@ def table_of_faithfulness(n: int) -> pa.Table:
     asked = {"exact": 5, "draws": 4, "beam": 1, "operators": ["delete", "mask", "soft"]}
     config = experiment.config.parse(asked, "the test")
     return to_table(experiment.run(zoo.network(), [(np.arange(n), batch)], config, np.random.default_rng(0)))
+
+
+def table_of_conicity(n: int) -> pa.Table:
+    experiment, batch = find("conicity"), zoo.batch([2 + i % 8 for i in range(n)])
+    rows = experiment.run(
+        zoo.network(), [(np.arange(n), batch)], experiment.config(), np.random.default_rng(0)
+    )
+    return to_table(rows)
 
 
 @pytest.mark.parametrize("name", BUILT_IN)

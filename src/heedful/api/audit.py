@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from heedful.models.model import Model
     from heedful.store.run import Run
 
-SAMPLE = 0.1  # of the budget, for what each explainer costs and keeps
+SAMPLE = 0.08  # of the budget, for what each explainer costs and keeps; with what the questions have left
 BARELY = 0.05  # of accuracy above always the same answer
 FEW = 30  # texts, below which hardly anything can be told
 
@@ -142,7 +142,7 @@ def carry_out(prepared: Prepared, command: str) -> Audit:
     from heedful.api.audit_sample import explain_sample
 
     asked = list(dict.fromkeys(one.method for one in series))
-    rest = max(SAMPLE * seconds, clock.left)
+    rest = clock.left + SAMPLE * seconds
     known, sample = explain_sample(subject.model, [*subject.looked.values()], asked, rest, progress)
     standings = rank(series, known)
     summaries = {name: answer.summary for name, answer in answers.items()}

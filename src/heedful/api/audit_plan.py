@@ -162,10 +162,12 @@ def ask_within(
     left = WORK * budget - later
     for group, more in ((ranking, later), (others, 0.0)):
         for name in group:
-            if left <= 0 and answers:
+            if answers and min(left, clock.left) <= 0:
                 left_out[name] = clock.spent
             elif (
-                found := _first_look(partial(attempt, patient=not answers), name, subject.size, left_out)
+                found := _first_look(
+                    partial(attempt, patient=not answers), name, subject.size, left_out, clock.spent
+                )
             ) is not None:
                 answers[name] = found
                 left -= found.seconds
@@ -184,13 +186,17 @@ def ask_within(
 Attempt = Callable[[str, int, dict[str, str]], Answered | None]
 
 
-def _first_look(attempt: Attempt, name: str, size: int, left_out: dict[str, str]) -> Answered | None:
+def _first_look(
+    attempt: Attempt, name: str, size: int, left_out: dict[str, str], spent: str
+) -> Answered | None:
     """At two texts; where these have nothing to ask about (not every text says what its evidence is), at LEAST."""
     for texts in dict.fromkeys((min(PILOTS[0], size), min(LEAST, size))):
         found = attempt(name, texts, left_out)
         if found is not None:
             left_out.pop(name, None)
             return found
+        if spent in left_out[name]:
+            break
     return None
 
 

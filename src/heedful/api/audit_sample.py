@@ -31,9 +31,9 @@ def explain_sample(
 ) -> tuple[dict[str, Explained], Explanation]:
     """Each method on the same texts, as many as fit into the time; and the first of them explained by all.
 
-    A method that is not done when twice its part of the time is over is left without cost and checks.
+    A method that is not done when twice its part of the time is over, or all of it, has no cost and no checks.
     """
-    each = seconds / max(1, len(methods))
+    each, end = seconds / max(1, len(methods)), time.perf_counter() + seconds
     texts = [example for example in examples if len(example.passage)][:TEXTS]
     found: dict[str, Explained] = {}
     shown: list[Explanation] = []
@@ -42,7 +42,8 @@ def explain_sample(
             explainer = EXPLAINERS.find(name)
             found[name] = Explained(explainer.kind, explainer.removal)
             try:
-                with stopped_after(2 * each, "it takes longer than the time that was left for it."):
+                left = min(2 * each, end - time.perf_counter())
+                with stopped_after(left, "it takes longer than the time that was left for it."):
                     known, explained = _look(model, texts, explainer, each)
             except Mistake as mistake:  # a text too long for attention, a library that is not installed
                 bar.note(f"{name}: {mistake}")

@@ -24,6 +24,7 @@ NEGLIGIBLE = 0.1  # of the way from a random order to the best one that was foun
 SMALL = (
     0.2  # where nothing is known of the best order: in standard deviations of the gain (Cohen 1988: small)
 )
+FEWEST = 8  # texts needed, at least: two or three have no standard deviation to rest on
 MOST = 100_000  # texts: more is "more than can be had"
 
 
@@ -87,7 +88,7 @@ class Gain:
         level = thresholds.level * (self.p / self.q if self.q > 0 else 1.0)
         effects = ((self.mean, level), (self.margin(thresholds) - self.mean, 2 * ONE_SIDED))
         found = [texts_needed(effect, self.sd, level=at) for effect, at in effects if effect > 0]
-        least = max(self.n + 1, min(found, default=MOST + 1))
+        least = max(self.n + 1, FEWEST, min(found, default=MOST + 1))
         return least if least <= MOST else None
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from heedful.cli import complete, options
+from heedful.registry import ATTENTIONS, ENCODERS
 
 
 def train(
@@ -19,12 +20,11 @@ def train(
     encoder: Annotated[
         str | None,
         typer.Option(
-            help="bilstm, bigru, cnn, average, transformer or none. Otherwise bilstm.",
-            autocompletion=complete.encoders,
+            help=f"One of {', '.join(ENCODERS.places)}. Otherwise bilstm.", autocompletion=complete.encoders
         ),
     ] = None,
     attention: Annotated[
-        str | None, typer.Option(help="additive, dot, general or uniform. Otherwise additive.")
+        str | None, typer.Option(help=f"One of {', '.join(ATTENTIONS.places)}. Otherwise additive.")
     ] = None,
     start: Annotated[
         str | None,

@@ -210,8 +210,9 @@ def check_sections(study: Study, where: str) -> None:
     ]
     for section, name, what, grid in sections:
         if name not in grid:
+            known = ", ".join(filter(None, grid))
             raise Mistake(
-                f"{where}: {section} is never used: the study has no {what} {short(name)}, but {', '.join(filter(None, grid))}."
+                f"{where}: {section} is never used: the study has no {what} {short(name)}, but {known}."
             )
     for name in experiments:
         EXPERIMENTS.check(name)

@@ -2,8 +2,9 @@
 
 Mohankumar et al. 2020, section 3.1 and table 2: where all states of a text point one way, every attention over them
 gives nearly the same context, so its weights can hardly matter. Conicity is the mean |cosine| of the states with
-their mean (models/conicity.py). A condition and no trial: low conicity does not make attention an explanation, so
-there is no verdict. Beside it stands what as many random directions would have, which is much for short texts.
+their mean (models/conicity.py). A condition and no trial: low conicity does not make attention an explanation, so its
+verdict has no say in the headline. Beside it stands what as many random directions would have, which is much for short
+texts.
 """
 
 from __future__ import annotations
@@ -16,13 +17,29 @@ import pyarrow as pa
 from numpy.random import Generator
 
 from heedful.config import Config
-from heedful.experiments.description import Column, Measure, Statistic
+from heedful.experiments.description import Column, Measure, Reason, Statistic, Trial, places_by
 from heedful.experiments.evidence_rows import common_columns
 from heedful.experiments.experiment import Batches, Chunk, Experiment, Summary
 from heedful.experiments.summary import Line, column, grouped, mean, quantiles, spread
+from heedful.experiments.verdict import Grade, Verdict, Wording, border, ends, grade_at, interval
+from heedful.measure.statistics import Interval
+from heedful.measure.statistics import summarise as summarise_values
 
 if TYPE_CHECKING:
     from heedful.models.network import Network
+
+
+QUESTION = "Are the states that attention chooses from alike?"
+BARS = (0.35, 0.5)  # between the published LSTMs and the published models with diverse states
+RULE = (
+    f"Mean conicity of {BARS[1]:g} or more: yes; from {BARS[0]:g} on: in part; below: no. It does not count in the "
+    "headline: that states differ is a condition for weights to matter, and says nothing of whether they do."
+)
+WORDINGS: dict[Grade, Wording] = {  # are they alike?
+    "against": Wording("Yes", "chooses from states that are alike"),
+    "mixed": Wording("In part", "chooses from states that are alike in part"),
+    "for": Wording("No", "chooses from states that differ"),
+}
 
 
 def run(model: Network, batches: Batches, config: Config, rng: Generator) -> Iterator[Chunk]:
@@ -55,6 +72,34 @@ def _line(table: pa.Table) -> Line:
     return found | {"chance": mean(column(table, "chance"))}
 
 
+def verdict(trial: Trial) -> Verdict:
+    """By the mean conicity: less is better."""
+    values = column(trial.table, "conicity")
+    found = summarise_values(values, within=COLUMNS["conicity"].possible)
+    if not found.n:
+        nothing = "No text has states."
+        return Verdict(QUESTION, "unclear", "Undefined", nothing, RULE, "is empty", bars=BARS, counts=False)
+    mean_of = Interval(found.mean, found.low, found.high)
+    grade = grade_at(found.mean, *BARS, rising=False)
+    sentence = (
+        f"The mean |cosine| of the states of a text with their mean is {interval(mean_of)} over {found.n:,} texts; as "
+        f"many random directions would have {mean(column(trial.table, 'chance')):.2f}.{border(mean_of, *BARS)}"
+    )
+    return Verdict(
+        QUESTION, grade, WORDINGS[grade].answer, sentence, RULE, WORDINGS[grade].clause, *ends(mean_of), bars=BARS,
+        counts=False, rising=False,
+    )  # fmt: skip
+
+
+def reasons(trial: Trial) -> Iterator[Reason]:
+    values = column(trial.table, "conicity")
+    alike = "Its states point one way, so its prediction hardly depends on which of them is attended to."
+    yield Reason("States most alike", alike, places_by(trial.table, -values))
+    yield Reason(
+        "States least alike", "Its states differ most from each other.", places_by(trial.table, values)
+    )
+
+
 COLUMNS = {
     "conicity": Column(
         "conicity of the states",
@@ -66,11 +111,12 @@ COLUMNS = {
 }
 
 CONICITY = Experiment(
-    name="conicity", question="Are the states that attention chooses from alike?",
+    name="conicity", question=QUESTION,
     paper="Mohankumar et al. 2020, section 3.1", config=Config, needs=frozenset({"attends"}), version="1", run=run,
     summarise=summarise, asks="whether the states that its attention chooses from are alike", columns=COLUMNS,
     measures=(Measure("conicity", "conicity of the states", "conicity", "conicity", "overall", rising=False),),
     statistics=(
         Statistic("conicity", "overall.mean", "Conicity: mean cosine of the states of a text with their mean."),
     ),
+    judge=verdict, examples=reasons, scale="mean cosine of the states of a text with their mean, 1 being one direction",
 )  # fmt: skip
