@@ -1,6 +1,6 @@
 """How often do the intervals hold the true value? Simulation, for shapes that measures of texts have.
 
-    python benchmarks/coverage_of_intervals.py [--repeats 4000]
+    python benchmarks/coverage_of_intervals.py [--repeats 4000] [--sizes 20 100] [--only exponential]
 
 For each kind of interval that heedful prints and each number of texts, the share of samples whose 95% interval holds
 the true value: means (`mean_interval`, what every summary prints), means of tau, paired differences, shares
@@ -139,7 +139,10 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--repeats", type=int, default=4000)
-    repeats = parser.parse_args().repeats
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of texts")
+    parser.add_argument("--only", default="", help="kinds whose name has this")
+    asked = parser.parse_args()
+    repeats, sizes = asked.repeats, tuple(asked.sizes)
     kinds: dict[str, Callable[[int, int], float]] = {
         f"mean, {name}": partial(coverage, *shape) for name, shape in (SHAPES | HARD).items()
     }
@@ -151,11 +154,14 @@ def main() -> None:
     for runs in (2, 3, 5, 10):
         for between in (0.5, 0.1, 0.0):
             kinds[f"{runs} runs, std {between:g} between"] = partial(coverage_over_runs, runs, between)
-    print(f"coverage of 95% intervals, {repeats} samples each; texts: {', '.join(map(str, SIZES))}")
+    print(f"coverage of 95% intervals, {repeats} samples each; texts: {', '.join(map(str, sizes))}")
     for name, of in kinds.items():
-        print(f"  {name:34s} {'  '.join(f'{of(n, repeats):.1%}' for n in SIZES)}", flush=True)
+        if asked.only in name:
+            print(f"  {name:34s} {'  '.join(f'{of(n, repeats):.1%}' for n in sizes)}", flush=True)
+    if asked.only:
+        return
     print("a random ranking is called better than random (two-sided test at 5%, and higher), 200 seeds")
-    print("  " + "  ".join(f"{n} texts: {better_than_random(n, 200).value:.1%}" for n in SIZES))
+    print("  " + "  ".join(f"{n} texts: {better_than_random(n, 200).value:.1%}" for n in sizes))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+import torch
 from starlette.testclient import TestClient
 from typer.testing import CliRunner, Result
 
@@ -23,6 +24,7 @@ from heedful.api.audit_subject import InFolder
 from heedful.auditing.record import Audit
 from heedful.cli import app
 from heedful.data.planted import generate
+from heedful.engine.processors import stopped_after
 from heedful.engine.progress import Progress
 from heedful.errors import Mistake
 from heedful.experiments.description import MethodMeasure
@@ -206,6 +208,24 @@ def test_an_experiment_that_fails_does_not_end_the_others(run: Run, monkeypatch:
     assert "by design" in found.outcomes[0].sentence
 
 
+def test_when_the_time_is_over_every_question_ends(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it was thought to take: the first has had its look, of the others it is said."""
+    monkeypatch.setattr(audit_plan, "ASKING", -1.0)
+    found = heedful.audit(run, budget="1h")
+    assert [(one.experiment, one.texts) for one in found.questions] == [("faithfulness", 2)]
+    for name in ("erasure", "correlation"):
+        assert found.left_out[name] == "there was no time left in 1 h: give more with --budget"
+
+
+def test_networks_are_stopped_and_then_left_alone() -> None:
+    layer, x = torch.nn.Linear(2, 2), torch.zeros(2)
+    with pytest.raises(Mistake, match="too late"), stopped_after(-1.0, "too late"):
+        layer(x)
+    with stopped_after(60.0, "too late"):
+        layer(x)
+    layer(x)
+
+
 # ---- interrupted --------------------------------------------------------------------------------------------
 
 
@@ -272,11 +292,11 @@ def test_an_experiment_of_another_package_is_audited_too(run: Run, monkeypatch: 
     from dataclasses import replace
 
     measure = MethodMeasure(
-        "score", "score of a layer", "More is more.", "score", method="layer", chance=None
+        "score", "score of a layer", "More is more.", "score", only="omission", chance=None
     )
     monkeypatch.setattr(EXPERIMENTS, "places", {"layers": replace(LAYERS, method_measures=(measure,))})
     found = heedful.audit(run, budget="1h")
-    assert {one.method for one in found.standings.findings} == {"first", "the last: one"}
+    assert {one.method for one in found.standings.findings} == {"omission"}
     assert found.verdicts["layers"].answer == "They do"
     assert "nothing can be recommended" in found.recommendation[0]
 

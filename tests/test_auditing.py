@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from heedful.auditing.bars import check_bar, numbers_in, parse_bar, parse_bars
 from heedful.auditing.budget import Asked, in_time, next_texts, parse_budget, texts_that_fit
@@ -30,6 +31,7 @@ from heedful.errors import Mistake
 from heedful.experiments import EXPERIMENTS
 from heedful.experiments.description import MethodMeasure
 from heedful.explanation import Explanation
+from heedful.measure.power import power_of
 from heedful.measure.statistics import Interval
 
 NAN = float("nan")
@@ -140,24 +142,39 @@ def test_experiments_that_compare_methods_tell_the_audit_of_them() -> None:
 
 def test_the_four_answers() -> None:
     at = Thresholds()
-    gain = Gain(50, 0.2, 0.1, 0.3, 0.3, 0.001, worth=0.1, q=0.01)
+    gain = Gain(50, 0.2, 0.1, 0.3, 0.28, 0.3, 0.001, worth=0.1, q=0.01)
     assert gain.answer(at) == "better"
     assert replace(gain, mean=-0.2, low=-0.3, high=-0.1).answer(at) == "worse"
     assert (
         replace(gain, mean=-0.2, low=-0.3, high=0.2).answer(at) == "cannot tell"
     )  # skewed: the interval holds zero
     unsure = replace(gain, q=0.2)
-    assert replace(unsure, mean=0.01, low=-0.05, high=0.07).answer(at) == "no better"
-    assert replace(unsure, mean=0.05, low=-0.05, high=0.15).answer(at) == "cannot tell"
+    assert replace(unsure, mean=0.01, low=-0.05, high=0.07, at_most=0.06).answer(at) == "no better"
+    assert (
+        replace(unsure, mean=0.01, low=-0.09, high=0.11, at_most=0.09).answer(at) == "no better"
+    )  # one-sided
+    assert replace(unsure, mean=0.05, low=-0.05, high=0.15, at_most=0.13).answer(at) == "cannot tell"
     assert gain_of(np.array([0.3]), 1.0).answer(at) == "cannot tell"
     assert gain_of(np.zeros(40), 1.0).p == 1.0
 
 
+def test_what_is_negligible_is_the_one_sided_t_test() -> None:
+    """Where nothing is skewed: at_most is below the margin exactly where that test rejects the margin."""
+    half = np.random.default_rng(2).normal(0.0, 0.3, 20)
+    values = 0.01 + np.concatenate([half, -half])
+    found = gain_of(values, 1.0)
+    p = stats.ttest_1samp(values, found.at_most, alternative="less").pvalue
+    assert p == pytest.approx(0.05)
+    n = replace(found, mean=0.0, p=0.9, q=0.9).needed(Thresholds())
+    assert n is not None
+    assert power_of(0.1, found.sd, n, level=0.1) >= 0.8 > power_of(0.1, found.sd, n - 1, level=0.1)
+
+
 def test_texts_needed_would_have_been_enough() -> None:
     """Of an effect that exists but cannot be told, the number that is named finds it in about four of five draws."""
-    n = Gain(12, 0.1, -0.2, 0.4, 0.5, p=0.5, worth=0.1, q=0.5).needed(Thresholds())
+    n = Gain(12, 0.1, -0.2, 0.4, 0.35, 0.5, p=0.5, worth=0.1, q=0.5).needed(Thresholds())
     assert n is not None
-    many = Gain(12, 0.1, -0.2, 0.4, 0.5, p=0.1, worth=0.1, q=0.5).needed(Thresholds())
+    many = Gain(12, 0.1, -0.2, 0.4, 0.35, 0.5, p=0.1, worth=0.1, q=0.5).needed(Thresholds())
     assert many is not None
     assert many > n > 12  # one of many statements needs more
     rng = np.random.default_rng(1)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from heedful.engine.study import PublishedBy, Study
+from heedful.engine.study import PublishedBy, Study, read_study, study_names
 from heedful.experiments import Published
 from heedful.experiments.comparison import Table, difference
 from heedful.experiments.correlation_baselines import by_rule, constant, error, reproduced, same_order
@@ -179,3 +179,8 @@ def test_the_order_of_encoders() -> None:
     higher = found([*RUNS, finished(0, (0.6, 0.05), average)], study)
     assert same_order(higher) == (1, 2)  # class 0 as published, class 1 not; nothing else was published
     assert same_order(found(RUNS, study)) == (0, 0)
+
+
+@pytest.mark.parametrize("name", study_names())
+def test_every_study_of_ours_can_be_read(name: str) -> None:
+    assert read_study(name).datasets

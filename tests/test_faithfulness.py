@@ -391,6 +391,22 @@ def test_the_search_finds_at_least_what_every_method_finds() -> None:
     assert exact["exact"].to_pylist() == [True] * 6
 
 
+def test_the_control_is_the_mean_of_its_draws_and_nothing_else_changes() -> None:
+    """Its first order is the one it has alone; with many it comes near the floor."""
+    options = {"methods": ["omission", "random"], "operators": ["delete"], "exact": 0, "beam": 0, "draws": 40}
+    alone, several = (
+        rows("several", [12, 15], options | {"control_draws": draws}).to_pylist() for draws in (1, 40)
+    )
+    for one, other in zip(alone, several, strict=True):
+        if one["method"] == "omission":
+            assert one["comprehensiveness"] == pytest.approx(other["comprehensiveness"], abs=1e-6)
+        else:
+            off = [abs(row["comprehensiveness"] - row["comprehensiveness_floor"]) for row in (one, other)]
+            error = np.hypot(other["comprehensiveness_floor_error"], other["comprehensiveness_floor_error"])
+            assert off[1] <= 4 * error
+            assert other["wanted"] > 10 * one["wanted"]
+
+
 def test_the_control_is_no_better_than_random_and_chance_is_0() -> None:
     """Over seeds of the control, the mean of what it reaches is that of chance."""
     reached = []

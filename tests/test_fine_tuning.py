@@ -19,15 +19,16 @@ pytest.importorskip("transformers")
 
 import heedful
 import transformer_zoo as zoo
+from heedful.api.experiments import find_model
 from heedful.cli import app
-from heedful.config import FINE_TUNING, RunConfig, TrainingConfig
+from heedful.config import FINE_TUNING, DataOptions, RunConfig, TrainingConfig
 from heedful.data.batching import Encoded, cut
 from heedful.data.planted import generate
 from heedful.engine.carry_out import carry_out
 from heedful.engine.commands import train_words
 from heedful.engine.configure import configure
 from heedful.engine.estimate import estimate
-from heedful.engine.plan import plan
+from heedful.engine.plan import ask, plan, plan_trial
 from heedful.engine.progress import Progress
 from heedful.engine.workspace import Workspace
 from heedful.errors import Mistake
@@ -142,6 +143,34 @@ def test_experiments_and_report_of_it(checkpoint: Path, reviews: str, tmp_path: 
     path.write_text(path.read_text() + " ")
     with pytest.raises(Exception, match=r"tokenizer\.json is damaged"):
         Run(run.path).check()
+
+
+@pytest.mark.parametrize(("experiment", "options"), [
+    ("retrain", {"methods": ["omission"], "fractions": [0.5]}),
+    ("masked_twin", {"methods": ["omission"], "fractions": [0.5]}),
+    ("planted", {"methods": ["omission"], "plant": "single"}),
+])  # fmt: skip
+def test_copies_of_a_checkpoint_are_trained_for_experiments(
+    checkpoint: Path, reviews: str, tmp_path: Path, experiment: str, options: dict[str, Any]
+) -> None:
+    """Asked about a file: each copy begins with the checkpoint's weights, and the checkpoint stays as it is."""
+    before = files_of(checkpoint)
+    source = find_model(checkpoint, None)[0]
+    place = Workspace(tmp_path / "runs")
+    data = DataOptions.parse({"only": "test"}, "the test")
+    made = plan_trial(source, reviews, data, [ask(experiment, options, "test", 6)], place.runs, (), sha256)
+    copies = [task.config for task in made.of("train")]
+    edited = {"retrain": [False, True, True], "masked_twin": [False], "planted": [True]}[experiment]
+    for config in copies:
+        assert isinstance(config, RunConfig)
+        assert config.start is not None
+        assert config.start.fingerprint == source.fingerprint
+    assert [config.data.edit is not None for config in copies if isinstance(config, RunConfig)] == edited
+    assert carry_out(made, place, QUIET, "here", cores=1, strict=True).complete
+    (*_, task) = made.of("experiment")
+    rows = place.run(task.run).results.rows(experiment, task.key)
+    assert len(set(rows["example"].to_pylist())) == 6
+    assert files_of(checkpoint) == before
 
 
 def test_a_resumed_training_ends_with_the_same_bits(reviews: str, tmp_path: Path) -> None:

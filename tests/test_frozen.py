@@ -24,6 +24,7 @@ from heedful.explainers import EXPLAINERS
 from heedful.explainers.decomposition import decompose
 from heedful.explainers.frozen import BIASES, POSITIONS, RULES, Frozen, frozen
 from heedful.explainers.relevance import lrp
+from heedful.models import sparse
 from heedful.models.classifier import AttentiveClassifier
 from heedful.models.huggingface import HuggingFaceNetwork, wrap
 from heedful.models.link import SOFTMAX
@@ -437,7 +438,7 @@ def test_a_function_is_its_frozen_parts(name: str) -> None:
 
 
 def test_rules_are_of_functions_that_exist() -> None:
-    places = (torch, F, Tensor, torch.linalg, vars(torch._C)["_linalg"])
+    places = (torch, F, Tensor, torch.linalg, vars(torch._C)["_linalg"], sparse)
     assert [name for name in RULES if not any(hasattr(place, name) for place in places)] == []
 
 

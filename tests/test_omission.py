@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -18,6 +20,9 @@ from heedful.models import AttentiveClassifier
 from heedful.models.attention import masked_softmax
 from heedful.records import Batch, Tokens
 from zoo import probabilities, score
+
+STRUCTURED = ["bilstm", "lstm", "cnn", "average"]  # encoders through whose structure omission is computed
+EVERY = list(dict.fromkeys([*zoo.KINDS, *product(STRUCTURED, zoo.PLAIN, zoo.TASK_NAMES)]))
 
 
 def without(tokens: Tokens, t: int) -> Tokens:
@@ -51,7 +56,7 @@ def sharpened(model: AttentiveClassifier, by: float) -> AttentiveClassifier:
     return model
 
 
-@pytest.mark.parametrize(("encoder", "attention", "task"), zoo.KINDS)
+@pytest.mark.parametrize(("encoder", "attention", "task"), EVERY)
 def test_every_kind_of_model_equals_plain_deletion(
     encoder: EncoderName, attention: AttentionName, task: zoo.TaskName
 ) -> None:
@@ -76,7 +81,7 @@ def test_an_average_with_tanh_equals_plain_deletion(task: zoo.TaskName) -> None:
 
 
 @given(
-    encoder=st.sampled_from(["bilstm", "cnn", "average"]),
+    encoder=st.sampled_from(STRUCTURED),
     attention=st.sampled_from(zoo.ATTENTION_NAMES),
     task=st.sampled_from(zoo.TASK_NAMES),
     lengths=st.lists(st.integers(1, 14), min_size=1, max_size=5),
@@ -99,7 +104,7 @@ def test_any_lengths_padding_and_batch_size(
     torch.testing.assert_close(found.changed, plainly(model, batch)[0], atol=1e-9, rtol=1e-9)
 
 
-@pytest.mark.parametrize("encoder", ["bilstm", "cnn", "average"])
+@pytest.mark.parametrize("encoder", STRUCTURED)
 def test_float32_is_within_1e5_on_long_texts(encoder: EncoderName) -> None:
     model, batch = (
         sharpened(zoo.network(encoder, "additive", "several"), 2).float(),
@@ -110,7 +115,7 @@ def test_float32_is_within_1e5_on_long_texts(encoder: EncoderName) -> None:
     torch.testing.assert_close(found, plainly(model, batch)[0], atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("encoder", ["bilstm", "cnn", "average"])
+@pytest.mark.parametrize("encoder", STRUCTURED)
 def test_attention_all_on_one_word_leaves_the_others_their_weights(encoder: EncoderName) -> None:
     """exp(phi) of the other words is 0 beside that of word 4: a difference of sums would lose them."""
     model, batch = zoo.network(encoder, "dot").float(), zoo.batch([9])
@@ -135,7 +140,7 @@ def test_tolerance_stops_early_and_stays_near(task: zoo.TaskName) -> None:
     assert errors[0] < errors[2]  # it did stop early
 
 
-@pytest.mark.parametrize("encoder", ["bilstm", "cnn", "average", "transformer"])
+@pytest.mark.parametrize("encoder", [*STRUCTURED, "transformer"])
 def test_equal_neighbours_are_a_tie_bit_for_bit(encoder: EncoderName) -> None:
     """Whichever of them is deleted, the same text remains: rounding must not rank them."""
     model, batch = zoo.network(encoder).float(), zoo.batch([8, 3])

@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 from coverage_of_intervals import SHAPES, coverage, coverage_over_runs
 from heedful.measure import statistics
@@ -169,6 +169,24 @@ def test_of_few_symmetric_values_the_interval_is_students_t() -> None:
     assert low <= 0.2 <= high
     with pytest.raises(ValueError, match="undefined"):
         mean_interval([0.5, NAN, 0.5])
+
+
+@pytest.mark.parametrize("n", [2, 5, 40])
+def test_the_ends_of_a_skewed_interval_are_those_of_halls_equation(n: int) -> None:
+    """u(t) is solved by bisection; half of the skewness, as the benchmark chose."""
+    values = rng().exponential(size=n)
+    error, g = (
+        values.std(ddof=1) / np.sqrt(n),
+        0.5 * (((values - values.mean()) / values.std(ddof=1)) ** 3).mean(),
+    )
+
+    def u(mean: float) -> float:
+        t = (values.mean() - mean) / error
+        return float(t + g * t**2 / (3 * np.sqrt(n)) + g**2 * t**3 / (27 * n) + g / (6 * np.sqrt(n)))
+
+    end = float(stats.t.ppf(0.975, n - 1))
+    theirs = [optimize.brentq(lambda mean, at=at: u(mean) - at, -1e4, 1e4) for at in (end, -end)]
+    assert mean_interval(values) == pytest.approx(theirs, rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

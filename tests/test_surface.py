@@ -97,7 +97,7 @@ def test_every_command_has_help_with_an_example(command: str) -> None:
     ("arguments", "said"),
     [
         (["train", "sstt"], "there is no corpus 'sstt'. Did you mean 'sst'?"),
-        (["train", "planted", "--encoder", "lstm"], "encoder"),
+        (["train", "planted", "--encoder", "gru"], "encoder"),
         (["train", "planted", "--vectors", "nothing"], "there are no vectors 'nothing'"),
         (["train", "nothing.csv"], "nothing.csv"),
         (["explain", "nowhere", "a text"], "there is no run folder nowhere"),

@@ -225,14 +225,16 @@ def test_rows_of_another_version_leave_the_page_standing(tmp_path: Path) -> None
 
 def test_the_words_are_those_of_the_report(client: TestClient, folder: Path) -> None:
     from heedful.explainers.run import explain
-    from heedful.report.sample import choose_sample, relied_on
+    from heedful.report.sample import COUNTED, choose_sample
+    from heedful.report.words import words_by_label
 
     kept = read_texts(folder / A, "test", range(len(TEXTS)))
     assert kept is not None
-    chosen = [kept[place] for place in choose_sample(kept)]
+    places = choose_sample(kept, COUNTED)
+    chosen = [kept[place] for place in places]
     sample = explain(load(Run(folder / A)), chosen, ["attention", "omission"], of="probability")
     found = data(client, f"/runs/{A}/words")
-    assert found["words"] == relied_on(sample)
+    assert found["words"] == {one.label: list(one.relied) for one in words_by_label(sample, places)}
     assert found["texts"] == len(chosen)
     assert client.get(f"/runs/{BARE}/words").status_code == 422
 

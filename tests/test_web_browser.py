@@ -352,7 +352,7 @@ def test_a_hostile_corpus_executes_nothing(page: Page, address: str) -> None:
     for place in pages:
         page.goto(address + place)
         assert page.locator("iframe, img, object, embed, main script, main style").count() == 0
-        assert page.evaluate("document.scripts.length") == 2
+        assert page.evaluate("document.scripts.length") == 3
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.goto(address + run_address(EVIL, "playground"))
     for text in webruns.HOSTILE:

@@ -9,7 +9,10 @@ LONGEST = 80  # characters of a value in a sentence
 
 
 class Mistake(Exception):
-    """One clear sentence about what was asked and what would be right."""
+    """One clear sentence about what was asked and what would be right; it can be printed whatever was given."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(sentence.encode(errors="backslashreplace").decode())
 
 
 def one_of(what: str, given: object, known: list[str]) -> Mistake:

@@ -171,6 +171,8 @@ class Explanation:
     @classmethod
     def load(cls, path: str | Path) -> Explanation:
         """What `save` wrote as Parquet."""
+        if not isinstance(path, str | Path):
+            raise Mistake(f"load({short(path)}): give the name of a file.")
         return cls.of_columns(*read_parquet(Path(path)))
 
     def _signs(self) -> list[Sign]:

@@ -105,8 +105,12 @@ def write_csv(columns: Columns, run: str, path: Path) -> None:
 
 def read_parquet(path: Path) -> tuple[Columns, str]:
     """What `write_parquet` wrote, in this version or before."""
-    if not path.is_file():
-        raise Mistake(f"{path} is not a file: give a Parquet file that Explanation.save wrote.")
+    try:
+        there = path.is_file()
+    except OSError:  # a name of 300 characters
+        there = False
+    if not there:
+        raise Mistake(f"{str(path)[:200]} is not a file: give a Parquet file that Explanation.save wrote.")
     try:
         table = pq.ParquetFile(path).read()
         facts = json.loads((table.schema.metadata or {})[b"heedful"])

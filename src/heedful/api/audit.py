@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from heedful.api.audit_plan import Plan, ask_within, make_plan, preview
+from heedful.api.audit_plan import Clock, Plan, ask_within, make_plan, preview
 from heedful.api.audit_subject import Answered, Audited, Given, open_subject
 from heedful.api.models import as_paths
 from heedful.auditing.bars import PERFORMANCE, Bar, check_bar, parse_bars
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from heedful.models.model import Model
     from heedful.store.run import Run
 
-SAMPLE = 0.1  # of the budget, for what each explainer costs and keeps
+SAMPLE = 0.08  # of the budget, for what each explainer costs and keeps; with what the questions have left
 BARELY = 0.05  # of accuracy above always the same answer
 FEW = 30  # texts, below which hardly anything can be told
 
@@ -131,7 +131,8 @@ def prepare(
 def carry_out(prepared: Prepared, command: str) -> Audit:
     """Ask, rank, and judge the bars."""
     subject, plan, seconds, progress = prepared.subject, prepared.plan, prepared.budget, prepared.progress
-    answers, left_out = ask_within(subject, plan, seconds, progress)
+    clock = Clock(seconds, prepared.began)
+    answers, left_out = ask_within(subject, plan, clock, progress)
     series = [
         one
         for name, answer in answers.items()
@@ -141,9 +142,8 @@ def carry_out(prepared: Prepared, command: str) -> Audit:
     from heedful.api.audit_sample import explain_sample
 
     asked = list(dict.fromkeys(one.method for one in series))
-    known, sample = explain_sample(
-        subject.model, [*subject.looked.values()], asked, SAMPLE * seconds, progress
-    )
+    rest = clock.left + SAMPLE * seconds
+    known, sample = explain_sample(subject.model, [*subject.looked.values()], asked, rest, progress)
     standings = rank(series, known)
     summaries = {name: answer.summary for name, answer in answers.items()}
     summaries[PERFORMANCE] = subject.performance()

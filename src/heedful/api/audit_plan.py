@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from heedful.api.audit_subject import Answered, Audited
@@ -15,6 +18,7 @@ from heedful.errors import Mistake
 from heedful.experiments import EXPERIMENTS, Experiment, find
 from heedful.registry import EXPLAINERS
 
+ASKING = 0.9  # of the budget: then every question ends, whatever it was thought to take
 RANKING = 0.65  # of the time, for the experiments that put explainers in order; the rest is for all others
 PLANT: Mapping[str, Mapping[str, Any]] = {"planted": {"plant": "single"}}  # what --plant asks, and how
 SLOW = (
@@ -125,13 +129,31 @@ def _methods(can: frozenset[str], asked: Sequence[str], left_out: dict[str, str]
     return tuple(found)
 
 
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The time of an audit. What a question is given is an estimate; what there is left, all of them end with."""
+
+    budget: float
+    began: float  # by time.perf_counter
+
+    @property
+    def left(self) -> float:
+        """For questions; the rest is for what each method costs and keeps, and the page."""
+        return ASKING * self.budget - (time.perf_counter() - self.began)
+
+    @property
+    def spent(self) -> str:
+        return f"there was no time left in {in_time(self.budget)}: give more with --budget"
+
+
 def ask_within(
-    subject: Audited, plan: Plan, budget: float, progress: Progress
+    subject: Audited, plan: Plan, clock: Clock, progress: Progress
 ) -> tuple[dict[str, Answered], dict[str, str]]:
     """Each question about a few texts first, then about as many as fit: (answers by experiment, what was left out).
 
     Those that put explainers in order come first, with most of the time; what they leave, the others have.
     """
+    budget, attempt = clock.budget, partial(_attempt, subject, plan, clock)
     answers: dict[str, Answered] = {}
     left_out: dict[str, str] = {}
     ranking = [name for name in plan.experiments if _importance(find(name)) == 0]
@@ -140,14 +162,19 @@ def ask_within(
     left = WORK * budget - later
     for group, more in ((ranking, later), (others, 0.0)):
         for name in group:
-            if left <= 0 and answers:
-                left_out[name] = f"there was no time left in {in_time(budget)}: give more with --budget"
-            elif (found := _attempt(subject, plan, name, min(PILOTS[0], subject.size), left_out)) is not None:
+            if answers and min(left, clock.left) <= 0:
+                left_out[name] = clock.spent
+            elif (
+                found := _first_look(
+                    partial(attempt, patient=not answers), name, subject.size, left_out, clock.spent
+                )
+            ) is not None:
                 answers[name] = found
                 left -= found.seconds
         asked = [name for name in group if name in answers]
         for number, name in enumerate(asked):
-            left -= _grow(subject, plan, answers, name, left / (len(asked) - number), left_out, progress)
+            seconds = min(left / (len(asked) - number), clock.left)
+            left -= _grow(attempt, answers, name, seconds, subject.size, left_out, progress)
         left += more
     for name in others:
         if name in answers and answers[name].texts < min(LEAST, subject.size):
@@ -156,15 +183,32 @@ def ask_within(
     return answers, left_out
 
 
+Attempt = Callable[[str, int, dict[str, str]], Answered | None]
+
+
+def _first_look(
+    attempt: Attempt, name: str, size: int, left_out: dict[str, str], spent: str
+) -> Answered | None:
+    """At two texts; where these have nothing to ask about (not every text says what its evidence is), at LEAST."""
+    for texts in dict.fromkeys((min(PILOTS[0], size), min(LEAST, size))):
+        found = attempt(name, texts, left_out)
+        if found is not None:
+            left_out.pop(name, None)
+            return found
+        if spent in left_out[name]:
+            break
+    return None
+
+
 def _grow(
-    subject: Audited, plan: Plan, answers: dict[str, Answered], name: str, seconds: float,
+    attempt: Attempt, answers: dict[str, Answered], name: str, seconds: float, size: int,
     left_out: dict[str, str], progress: Progress,
 ) -> float:  # fmt: skip
     """Ask about more texts for as long as that fits; the seconds that it took. What is there stays if more fails."""
     used = 0.0
-    while (n := next_texts(answers[name].asked, seconds - used, subject.size)) is not None:
-        progress.say(f"{name}: {n:,} of {subject.size:,} texts")
-        found = _attempt(subject, plan, name, n, left_out)
+    while (n := next_texts(answers[name].asked, seconds - used, size)) is not None:
+        progress.say(f"{name}: {n:,} of {size:,} texts")
+        found = attempt(name, n, left_out)
         if found is None:
             left_out[name] = f"only {answers[name].texts} texts: with {n}, {left_out[name]}"
             break
@@ -174,11 +218,16 @@ def _grow(
 
 
 def _attempt(
-    subject: Audited, plan: Plan, name: str, texts: int, left_out: dict[str, str]
-) -> Answered | None:
-    """One experiment must not end the others: why it could not be asked is said."""
+    subject: Audited, plan: Plan, clock: Clock, name: str, texts: int, left_out: dict[str, str],
+    patient: bool = False,
+) -> Answered | None:  # fmt: skip
+    """One experiment must not end the others, nor take their time: why it could not be asked is said. `patient`: the
+    first look has all the time it takes, because without one there is nothing to tell."""
+    from heedful.engine.processors import stopped_after
+
     try:
-        return subject.ask(name, plan.experiments[name], texts)
+        with stopped_after(math.inf if patient else clock.left, clock.spent):
+            return subject.ask(name, plan.experiments[name], texts)
     except Mistake as mistake:
         left_out[name] = str(mistake)
     except Exception as error:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from heedful.auditing.standings import Check, Cost, Explained
+from heedful.engine.processors import stopped_after
 from heedful.engine.progress import Progress
 from heedful.errors import Mistake
 from heedful.explainers import EXPLAINERS
@@ -28,7 +29,11 @@ STEPS: dict[str, Any] = {"tolerance": 0.05, "max_steps": 400}  # of integrated g
 def explain_sample(
     model: Model, examples: Sequence[Example], methods: Sequence[str], seconds: float, progress: Progress
 ) -> tuple[dict[str, Explained], Explanation]:
-    """Each method on the same texts, as many as fit into the time; and the first of them explained by all."""
+    """Each method on the same texts, as many as fit into the time; and the first of them explained by all.
+
+    A method that is not done when twice its part of the time is over, or all of it, has no cost and no checks.
+    """
+    each, end = seconds / max(1, len(methods)), time.perf_counter() + seconds
     texts = [example for example in examples if len(example.passage)][:TEXTS]
     found: dict[str, Explained] = {}
     shown: list[Explanation] = []
@@ -37,7 +42,9 @@ def explain_sample(
             explainer = EXPLAINERS.find(name)
             found[name] = Explained(explainer.kind, explainer.removal)
             try:
-                known, explained = _look(model, texts, explainer, seconds / max(1, len(methods)))
+                left = min(2 * each, end - time.perf_counter())
+                with stopped_after(left, "it takes longer than the time that was left for it."):
+                    known, explained = _look(model, texts, explainer, each)
             except Mistake as mistake:  # a text too long for attention, a library that is not installed
                 bar.note(f"{name}: {mistake}")
             else:

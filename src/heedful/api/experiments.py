@@ -116,7 +116,8 @@ def run_experiments(
 
     source, run = find_model(model, labels)
     folder = Path(runs) if runs is not None else Path("runs") if run is None else run.path.parent
-    workspace = Workspace(folder, as_paths(data_dirs))
+    remembered = () if run is None or data is not None else run.data_folders
+    workspace = Workspace(folder, (*as_paths(data_dirs), *remembered))
     planned = plan_questions(
         asks, source, run, None if data is None else str(data), data_options or {}, workspace
     )

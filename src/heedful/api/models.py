@@ -34,7 +34,7 @@ def load(model: Any, *, device: str = "cpu", **options: Any) -> Model:
     try:
         place = torch.device(device)
         torch.empty(0, device=place)
-    except (RuntimeError, AssertionError, TypeError):
+    except (RuntimeError, AssertionError, TypeError, ValueError, OverflowError):
         raise Mistake(
             f"device={short(device)}: torch has no such device here; 'cpu' is always there."
         ) from None
@@ -161,5 +161,9 @@ def as_path(given: Any, what: str) -> Path:
 
 def as_paths(folders: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
     """One folder is one, not its letters."""
+    from heedful.data import locate
+
     given = [folders] if isinstance(folders, str | Path) else folders
-    return tuple(as_path(folder, "a data folder") for folder in given)
+    paths = tuple(as_path(folder, "a data folder") for folder in given)
+    locate.data_dirs(paths)  # says so where one is not there
+    return paths

@@ -47,7 +47,9 @@ def write_report(
     found = [findings.read(run) for run in opened]
     folders = as_paths(data_dirs)
     subjects = [
-        illustrate(run, known, folders, progress) if texts else findings.Illustrated(known)
+        illustrate(run, known, (*folders, *run.data_folders), progress)
+        if texts
+        else findings.Illustrated(known)
         for run, known in zip(opened, found, strict=True)
     ]
     progress.say("draw the page")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heedful.api.experiments import run
-from heedful.api.models import load, train
+from heedful.api.models import as_paths, load, train
 from heedful.api.pages import write_report
 from heedful.api.words import explain
 from heedful.engine.progress import Progress
@@ -97,6 +98,9 @@ def plan_study(
     from heedful.engine.workspace import Workspace
 
     check_gpus(gpus, engine)
+    data_dirs = as_paths(data_dirs)
+    if not 0 <= checkpoint_every < math.inf:
+        raise Mistake(f"--checkpoint-every {checkpoint_every}: seconds, 0 or more.")
     chosen = select(read_study(name), vectors=vectors, data_dirs=data_dirs, also_missing=as_published, **part)
     if not chosen.configs:
         raise Mistake(
@@ -112,10 +116,10 @@ def plan_study(
 
 
 def check_gpus(gpus: float, engine: str) -> None:
+    if not 0 <= gpus < 1000 or (gpus > 1 and gpus != int(gpus)):
+        raise Mistake(f"--gpus {gpus:g}: a share of one GPU (0.5), or a whole number of them.")
     if gpus and engine != "ray":
         raise Mistake("--gpus is for --engine ray: this machine's own engine computes on its CPUs.")
-    if gpus < 0 or (gpus > 1 and gpus != int(gpus)):
-        raise Mistake(f"--gpus {gpus:g}: a share of one GPU (0.5), or a whole number of them.")
 
 
 def states_by_run(plan: Plan, report: Report) -> dict[str, dict[str, str]]:

@@ -16,6 +16,7 @@ from heedful.api.parts import PART, Parts
 from heedful.engine.progress import Progress
 from heedful.errors import Mistake, short
 from heedful.explanation import ENDINGS, Explanation
+from heedful.explanation_file import whole_file
 from heedful.heatmap import Pair, Pairs, visible
 from heedful.records import Example
 
@@ -157,6 +158,7 @@ def fit_explainers(
     from heedful.engine.plan import plan_fits
     from heedful.engine.workspace import Workspace
 
+    data_dirs = (*data_dirs, *run.data_folders)
     workspace = Workspace(run.path.parent, data_dirs)
     planned = plan_fits(run, names, data_dirs, workspace.hash_file)
     carry_out(planned, workspace, progress, "here", strict=True)
@@ -254,9 +256,9 @@ def write(shown: Explanation | Pairs, path: Path) -> None:
     """By the ending: .html and .json, and what else `Explanation.save` knows."""
     if isinstance(shown, Explanation):
         shown.save(path)
-    elif path.suffix == ".json":
-        path.write_text(shown.to_json(), encoding="utf-8")
-    elif path.suffix == ".html":
-        path.write_text(colours.page(shown.to_html()), encoding="utf-8")
-    else:
+        return
+    if path.suffix not in (".html", ".json"):
         raise Mistake(f"--output {path}: the ending must be .html or .json.")
+    with whole_file(path) as partial:
+        text = shown.to_json() if path.suffix == ".json" else colours.page(shown.to_html())
+        partial.write_text(text, encoding="utf-8")

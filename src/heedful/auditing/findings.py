@@ -19,10 +19,12 @@ from heedful.measure.statistics import Interval, mean_interval
 Answer = Literal["better", "no better", "worse", "cannot tell"]
 
 LEVEL = 0.05  # of all findings of an audit, the share that may be expected to be chance
+ONE_SIDED = 0.05  # of error where something is called negligible
 NEGLIGIBLE = 0.1  # of the way from a random order to the best one that was found
 SMALL = (
     0.2  # where nothing is known of the best order: in standard deviations of the gain (Cohen 1988: small)
 )
+FEWEST = 8  # texts needed, at least: two or three have no standard deviation to rest on
 MOST = 100_000  # texts: more is "more than can be had"
 
 
@@ -38,11 +40,11 @@ class Thresholds:
         return (
             f"“Better” and “worse” are said where q ≤ {self.level:g} and the 95% interval does not hold zero: of all "
             f"such statements of this audit at most {self.level:.0%} are expected to be chance (Benjamini & Hochberg "
-            "1995), the convention of the field. “No "
-            f"better” where the 95% interval ends below {self.negligible:.0%} of the way from a random order to the "
-            "best order found (heedful's own bar: who explains less than that explains next to nothing; where the "
-            f"best order is not known, {SMALL:g} standard deviations, Cohen's small effect). Else it cannot be told "
-            "with these texts."
+            "1995), the convention of the field. “No better” where it is at most "
+            f"{self.negligible:.0%} of the way from a random order to the best order found, by a one-sided test at 5% "
+            "(Schuirmann 1987; the bar is heedful's own: who explains less than that explains next to nothing; where "
+            f"the best order is not known, {SMALL:g} standard deviations, Cohen's small effect). Else it cannot be "
+            "told with these texts."
         )
 
 
@@ -54,13 +56,15 @@ class Gain:
     mean: float
     low: float
     high: float
+    at_most: float  # upper end of the one-sided 95% interval
     sd: float
     p: float  # two-sided, of no difference from chance
     worth: float  # a smaller mean is negligible at the bar of NEGLIGIBLE; nan where nothing is known
     q: float = float("nan")
 
     def answer(self, thresholds: Thresholds) -> Answer:
-        """`q` and the interval decide whether there is a difference, the interval whether one could be hidden.
+        """`q` and the interval decide whether there is a difference, `at_most` whether one could be hidden: that is a
+        test of its own, of the null hypothesis that it is worth the margin or more (Schuirmann 1987), so one-sided.
 
         Sign flips take gains to be symmetric where there is no difference. Those of a random order are not: it seldom
         finds the word that decides, and then gains much. The interval knows of skewness.
@@ -69,7 +73,7 @@ class Gain:
             return "cannot tell"
         if self.q <= thresholds.level and (self.low > 0 or self.high < 0):
             return "better" if self.low > 0 else "worse"
-        return "no better" if self.high <= self.margin(thresholds) else "cannot tell"
+        return "no better" if self.at_most <= self.margin(thresholds) else "cannot tell"
 
     def margin(self, thresholds: Thresholds) -> float:
         scale = thresholds.negligible / NEGLIGIBLE
@@ -77,13 +81,14 @@ class Gain:
 
     def needed(self, thresholds: Thresholds) -> int | None:
         """Texts that would tell, if the mean stays what it is: that it is better, or that it is negligible, whichever
-        takes fewer. At the level that is left to one of many tests (Benjamini & Hochberg). None: more than MOST."""
+        takes fewer. The first at the level that is left to one of many tests (Benjamini & Hochberg), the second by a
+        one-sided test. None: more than MOST."""
         if self.n < 2 or math.isnan(self.mean):
             return None
         level = thresholds.level * (self.p / self.q if self.q > 0 else 1.0)
-        effects = (self.mean, self.margin(thresholds) - self.mean)
-        found = [texts_needed(effect, self.sd, level=level) for effect in effects if effect > 0]
-        least = max(self.n + 1, min(found, default=MOST + 1))
+        effects = ((self.mean, level), (self.margin(thresholds) - self.mean, 2 * ONE_SIDED))
+        found = [texts_needed(effect, self.sd, level=at) for effect, at in effects if effect > 0]
+        least = max(self.n + 1, FEWEST, min(found, default=MOST + 1))
         return least if least <= MOST else None
 
 
@@ -93,7 +98,8 @@ def gain_of(values: Floats, room: float) -> Gain:
     found = paired(kept)
     sd = float(kept.std(ddof=1)) if kept.size > 1 else float("nan")
     p = 1.0 if kept.size > 1 and not kept.any() else found.p  # the same as chance in every text
-    return Gain(found.n, found.difference, found.low, found.high, sd, p, NEGLIGIBLE * room)
+    at_most = mean_interval(kept, level=1 - 2 * ONE_SIDED)[1] if kept.size > 1 else float("nan")
+    return Gain(found.n, found.difference, found.low, found.high, at_most, sd, p, NEGLIGIBLE * room)
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,4 +199,4 @@ def _kind(known: Mapping[str, Explained], method: str) -> str:
 def _as_gain(p: float) -> Gain:
     """A test of its own that only takes its place in the family."""
     nan = float("nan")
-    return Gain(0, nan, nan, nan, nan, p, nan)
+    return Gain(0, nan, nan, nan, nan, nan, p, nan)

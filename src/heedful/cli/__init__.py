@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from heedful.cli import audit, data, demo, doctor, explain, report, run, serve, study, train
+from heedful.cli import audit, data, demo, doctor, explain, report, run, serve, study, train, words
 from heedful.errors import Mistake
 
 app = typer.Typer(
@@ -29,6 +29,7 @@ app.command("explain")(explain.explain)
 app.command("adversary")(explain.adversary)
 app.command("run")(run.run)
 app.command("study")(study.study)
+app.command("words")(words.words)
 app.command("audit")(audit.audit)
 app.command("serve")(serve.serve)
 app.command("report")(report.report)
@@ -65,13 +66,13 @@ def main() -> None:
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     try:
         app(arguments)
-    except (Mistake, MemoryError) as mistake:
+    except (Mistake, MemoryError, OSError) as mistake:
         if debug:
             raise
-        said = (
-            str(mistake)
-            if isinstance(mistake, Mistake)
-            else f"memory ran out ({mistake}): ask for less at once."
-        )
+        said = str(mistake)
+        if isinstance(mistake, MemoryError):
+            said = f"memory ran out ({mistake}): ask for less at once."
+        elif isinstance(mistake, OSError):  # a full disk, a folder that may not be written
+            said = f"{mistake.filename or 'a file'} cannot be read or written: {mistake.strerror or mistake}."
         typer.echo(f"heedful: {said}".encode(errors="backslashreplace").decode(), err=True)
         raise SystemExit(2) from None

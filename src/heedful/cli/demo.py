@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from heedful.cli.options import Quiet, Runs
+from heedful.cli.options import Quiet, Runs, check_output
 
 
 def demo(
@@ -27,6 +27,7 @@ def demo(
     from heedful.api.studies import demonstrate
     from heedful.engine.progress import Progress
 
+    check_output(output, "--output")
     console = Console(highlight=False)
     shown = demonstrate(rule, seed, runs, output, Progress(quiet=quiet))
     scores = shown.run.summary("performance")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from heedful.cli import complete
 from heedful.cli.options import Quiet, parse_labels
 
 if TYPE_CHECKING:
@@ -41,12 +42,21 @@ HowToShow = Annotated[Format, typer.Option("--format", help="How to show it.")]
 
 
 def explain(
-    model: Annotated[Path, typer.Argument(help="A run folder, or a Hugging Face folder or id.")],
+    model: Annotated[
+        Path,
+        typer.Argument(help="A run folder, or a Hugging Face folder or id.", autocompletion=complete.runs),
+    ],
     texts: Texts = None,
     file: TextFile = None,
     query: Queries = None,
     method: Annotated[
-        list[str] | None, typer.Option("--method", "-m", help="An explainer; repeat for more. `all` for all.")
+        list[str] | None,
+        typer.Option(
+            "--method",
+            "-m",
+            help="An explainer; repeat for more. `all` for all.",
+            autocompletion=complete.explainers,
+        ),
     ] = None,
     labels: Annotated[
         str | None,
@@ -104,7 +114,7 @@ def explain(
 
 
 def adversary(
-    model: Annotated[Path, typer.Argument(help="A run folder.")],
+    model: Annotated[Path, typer.Argument(help="A run folder.", autocompletion=complete.runs)],
     texts: Texts = None,
     file: TextFile = None,
     query: Queries = None,

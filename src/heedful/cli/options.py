@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -48,6 +49,17 @@ Setting = Annotated[
 ]
 
 
+def check_output(path: Path, option: str) -> None:
+    """Before any work is done for it: a file can be made there."""
+    try:
+        folder = next(above for above in path.absolute().parents if above.exists())
+        possible = folder.is_dir() and os.access(folder, os.W_OK) and not path.is_dir()
+    except (OSError, ValueError):
+        possible = False
+    if not possible or len(path.name.encode(errors="replace")) > 255:
+        raise Mistake(f"{option} {str(path)[:200]}: no file can be written there.")
+
+
 def typed() -> str:
     """The command as it was typed, for a page that says how it was made."""
     return shlex.join(["heedful", *sys.argv[1:]])
@@ -84,6 +96,8 @@ def parse_settings(texts: list[str]) -> dict[str, Any]:
             raise Mistake(f"--set {text}: KEY=VALUE is expected, for example --set epsilon=0.05.")
         try:
             settings[key] = json.loads(value)
+        except RecursionError:
+            raise Mistake(f"--set {key}: the value has too many brackets.") from None
         except ValueError:
             settings[key] = value
     return settings

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from heedful.cli.options import DataDir, Json, Quiet
+from heedful.cli.options import DataDir, Json, Quiet, check_output
 
 
 def report(
@@ -34,6 +34,7 @@ def report(
     from heedful import api
     from heedful.engine.progress import Progress
 
+    check_output(output, "--output")
     words = ["heedful", "report", *map(str, runs), "-o", str(output), *([] if texts else ["--no-texts"])]
     written = api.write_report(
         runs,

@@ -8,14 +8,22 @@ from typing import Annotated
 
 import typer
 
-from heedful.cli import options
+from heedful.cli import complete, options
 
 
 def run(
     experiment: Annotated[
-        list[str], typer.Argument(help="An experiment; several are asked of the same model.")
+        list[str],
+        typer.Argument(
+            help="An experiment; several are asked of the same model.", autocompletion=complete.experiments
+        ),
     ],
-    model: Annotated[str, typer.Option("--model", help="A run folder, or a Hugging Face folder or id.")],
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model", help="A run folder, or a Hugging Face folder or id.", autocompletion=complete.runs
+        ),
+    ],
     data: Annotated[
         str | None,
         typer.Option("--data", help="Other data than the model's own: a corpus, one's own file, or hf:ID."),

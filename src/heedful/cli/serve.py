@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from heedful.cli.options import DataDir
+from heedful.data import locate
 from heedful.errors import Mistake
 
 PORTS = 20  # tried one after the other where none was asked for
@@ -40,6 +41,8 @@ def serve(
         from heedful.web.library import Library
     except ImportError as error:
         raise Mistake(f"serve needs {error.name}: pip install 'heedful[web]'.") from None
+    if folder is not None and not locate.is_dir(folder):
+        raise Mistake(f"--runs {str(folder)[:200]} is not a folder.")
     library = Library(folder if folder is not None or runs else Path("runs"), runs or ())
     everywhere = host in ("0.0.0.0", "::")
     name = f"[{host}]" if ":" in host else host

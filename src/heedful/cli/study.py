@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heedful.cli.options import DataDir, Json, Quiet, Runs
+from heedful.cli import complete
+from heedful.cli.options import DataDir, Json, Quiet, Runs, check_output
+from heedful.errors import Mistake
 
 if TYPE_CHECKING:
     from heedful.api.studies import PlannedStudy
@@ -28,7 +30,11 @@ class EngineName(StrEnum):
 
 def study(
     name: Annotated[
-        str, typer.Argument(help="A published study (jain-wallace), or a TOML file of one's own.")
+        str,
+        typer.Argument(
+            help="A published study (jain-wallace), or a TOML file of one's own.",
+            autocompletion=complete.studies,
+        ),
     ],
     dataset: Annotated[list[str] | None, typer.Option(help="Only this dataset; repeat for more.")] = None,
     encoder: Annotated[list[str] | None, typer.Option(help="Only this encoder; repeat for more.")] = None,
@@ -101,10 +107,14 @@ def study(
     progress = Progress(quiet=quiet or as_json)
     for missing, how in planned.missing.items():
         progress.say(f"{missing} is left out: it was not found in the data folders. To get it: {how}.")
+    if cores is not None and cores < 1:
+        raise Mistake(f"--cores {cores}: at least one core is needed.")
     if dry_run:
         found = planned.estimate(cores)
         typer.echo(json.dumps(found.to_json()) if as_json else found.describe())
         return
+    if write is not None:
+        check_output(write, "--write")
     with going_on(progress):
         report = planned.run(progress, engine.value, cores=cores, address=address)
     if as_json:

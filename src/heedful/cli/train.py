@@ -9,17 +9,22 @@ from typing import Annotated, Any
 
 import typer
 
-from heedful.cli import options
+from heedful.cli import complete, options
+from heedful.registry import ATTENTIONS, ENCODERS
 
 
 def train(
-    dataset: Annotated[str, typer.Argument(help="A corpus by name, one's own file, or hf:ID.")],
+    dataset: Annotated[
+        str, typer.Argument(help="A corpus by name, one's own file, or hf:ID.", autocompletion=complete.corpora)
+    ],
     encoder: Annotated[
         str | None,
-        typer.Option(help="bilstm, bigru, cnn, average, transformer or none. Otherwise bilstm."),
+        typer.Option(
+            help=f"One of {', '.join(ENCODERS.places)}. Otherwise bilstm.", autocompletion=complete.encoders
+        ),
     ] = None,
     attention: Annotated[
-        str | None, typer.Option(help="additive, dot, general or uniform. Otherwise additive.")
+        str | None, typer.Option(help=f"One of {', '.join(ATTENTIONS.places)}. Otherwise additive.")
     ] = None,
     start: Annotated[
         str | None,

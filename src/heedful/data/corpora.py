@@ -117,10 +117,10 @@ def _open_all(
     if name in CORPORA:
         _refuse_file_options(name, options)
         return _open_known(name, CORPORA[name], data_dirs, seed, options, part)
-    path = locate.expand(name)
+    folders = locate.data_dirs(data_dirs)
+    path = locate.own_path(name, folders)
     if locate.is_file(path) or file_format(path) is not None:
         return open_table(path, options, part)
-    folders = locate.data_dirs(data_dirs)
     if name and locate.is_dir(path):
         if split_files(path) and not _file_options(options):
             return _open_other(path.resolve().name, Location(path, "simple"), options, part)

@@ -69,6 +69,14 @@ def exists(path: Path) -> bool:
     return is_file(path) or is_dir(path)
 
 
+def own_path(name: str, folders: Sequence[Path]) -> Path:
+    """A file or folder of one's own: as it was given, or else by that name in one of the data folders."""
+    path = expand(name)
+    if exists(path) or path.is_absolute() or not name:
+        return path
+    return next((folder / path for folder in folders if is_file(folder / path)), path)
+
+
 def find(name: str, folders: Sequence[Path]) -> Location | None:
     """The first place that has the corpus, the simple form before the original in each folder."""
     original = ORIGINALS.get(name)

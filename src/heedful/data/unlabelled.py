@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from heedful.config import DataOptions
+from heedful.data import locate
 from heedful.data.readers import Ledger
 from heedful.data.readers.tables import Table, file_format, read_table
 from heedful.data.tokenise import tokenise_all, tokenizer
@@ -16,7 +17,7 @@ from heedful.records import Example
 
 def is_unlabelled(path: Path, options: DataOptions) -> bool:
     """A single file in which no column is, or could be meant as, the label."""
-    if not path.is_file() or file_format(path) is None or options.dev_file or options.test_file:
+    if not locate.is_file(path) or file_format(path) is None or options.dev_file or options.test_file:
         return False
     return not has_label_column(_table(path, options, Ledger(options.skip_bad)), options)
 

@@ -16,7 +16,7 @@ from heedful.config import ModelConfig, RunConfig
 from heedful.data import locate, word2vec
 from heedful.data.batching import TextEncoder
 from heedful.data.vectors import load_vectors
-from heedful.data.vocabulary import Vocabulary
+from heedful.data.vocabulary import MARKERS, Vocabulary
 from heedful.data.word_encoder import WordEncoder
 from heedful.engine.model_sources import ModelSource
 from heedful.errors import Mistake
@@ -55,6 +55,10 @@ def begin_fresh(config: RunConfig, corpus: Corpus, data_dirs: Sequence[Path]) ->
     """One of our classifiers, with word vectors where they were asked for."""
     words = [text for e in corpus["train"] for text in (e.passage, e.query) if text] + [*corpus.only_words]
     vocabulary = Vocabulary.build(words, config.data.min_df or 1)
+    if len(vocabulary) == len(MARKERS):
+        raise Mistake(
+            f"min_df={config.data.min_df}: no word occurs in so many training texts, so none would be known."
+        )
     text = WordEncoder.of(vocabulary, corpus.tokenizer, config.model)
     network, vectors = fresh_network(config, corpus, text, words, data_dirs)
     return Beginning(

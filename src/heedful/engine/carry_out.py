@@ -47,6 +47,8 @@ def carry_out(
     ("here" only) its exception is raised instead. An `executor` ("here" only) that is given again has the last data and
     the last model in memory.
     """
+    if cores is not None and cores < 1:
+        raise Mistake(f"--cores {cores}: at least one core is needed.")
     try:
         workspace.runs.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -64,7 +64,7 @@ def find_data(
     if entry is not None and entry.built_in:
         digest = hashlib.sha256(f"generated {dataset} {DATA_VERSION}".encode())
         return DataSource(digest.hexdigest(), GENERATED_BYTES, "built in")
-    path = locate.expand(dataset.removeprefix("hf:"))
+    path = locate.own_path(dataset.removeprefix("hf:"), locate.data_dirs(data_dirs))
     if entry is None and (files := _files_read(path, dataset.startswith("hf:"))):
         others = [other for other in (options.dev_file, options.test_file) if other is not None]
         return _of_files([*files, *filter(locate.is_file, others)], str(path), hash_file)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from heedful.config import DataOptions
+from heedful.data import locate
 from heedful.data.assemble import spread_places
 from heedful.data.corpora import CORPORA
 from heedful.data.labels import match_labels
@@ -31,8 +32,8 @@ def read_as(source: ModelSource, dataset: str, options: DataOptions, split: Spli
     changes: dict[str, object] = {}
     if options.tokenizer is None:
         changes["tokenizer"] = source.tokenizer
-    path = Path(dataset).expanduser()
-    if dataset not in CORPORA and path.is_file() and not ASKS_FOR_SPLITS & options.model_fields_set:
+    path = locate.expand(dataset)
+    if dataset not in CORPORA and locate.is_file(path) and not ASKS_FOR_SPLITS & options.model_fields_set:
         wanted = [column for column in (options.text_column, options.label_column) if column]
         ledger = Ledger(options.skip_bad)
         table = read_table(path, ledger, options.delimiter, options.header, wanted)
@@ -55,7 +56,7 @@ def read_other(
     dataset: str, options: DataOptions, split: Split, limit: int | None, data_dirs: Sequence[Path]
 ) -> SplitTexts:
     """`limit` texts of a split of data that may have no labels."""
-    path = Path(dataset).expanduser()
+    path = locate.expand(dataset)
     if dataset in CORPORA or not is_unlabelled(path, options):
         return read_split(dataset, options, split, limit, data_dirs)
     if options.only != split:

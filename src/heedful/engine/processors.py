@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -52,6 +53,24 @@ def before_each_module(call: Callable[..., None]) -> None:
     import torch
 
     torch.nn.modules.module.register_module_forward_pre_hook(call)
+
+
+@contextmanager
+def stopped_after(seconds: float, say: str) -> Iterator[None]:
+    """What is asked of networks here ends with a `Mistake` that says so, at the first module that is called late."""
+    import torch
+
+    end = time.perf_counter() + seconds
+
+    def check(*_: object) -> None:
+        if time.perf_counter() > end:
+            raise Mistake(say)
+
+    handle = torch.nn.modules.module.register_module_forward_pre_hook(check)
+    try:
+        yield
+    finally:
+        handle.remove()
 
 
 def find_device(workspace: Workspace) -> torch.device:

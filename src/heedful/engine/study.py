@@ -21,9 +21,11 @@ from heedful.engine.configure import configure
 from heedful.engine.data_sources import find_data
 from heedful.engine.plan import ask
 from heedful.engine.task import Ask
-from heedful.errors import Mistake, one_of
-from heedful.experiments import Published
+from heedful.errors import Mistake, one_of, short
+from heedful.experiments import EXPERIMENTS, Published
 
+MOST_SEEDS = 10_000
+DEEPEST = 5  # studies that take their published numbers from one another
 _FOLDER = files("heedful") / "studies"
 
 
@@ -70,7 +72,7 @@ class Study(Config):
     datasets: tuple[str, ...]
     encoders: tuple[EncoderName, ...]
     attentions: tuple[AttentionName, ...]
-    seeds: int = Field(default=1, ge=1)
+    seeds: int = Field(default=1, ge=1, le=MOST_SEEDS)
     experiments: tuple[str, ...]
     options: dict[str, dict[str, Any]] = Field(
         default_factory=dict
@@ -150,8 +152,11 @@ def study_names() -> list[str]:
     return sorted(name.removesuffix(".toml").replace("_", "-") for name in endings)
 
 
-def read_study(name: str) -> Study:
-    """A study by name ("jain-wallace") or a TOML file of one's own; unknown keys are refused."""
+def read_study(name: str, above: tuple[str, ...] = ()) -> Study:
+    """A study by name ("jain-wallace") or a TOML file of one's own; unknown keys, and unused ones, are refused.
+
+    `above`: the studies whose published numbers are these, one after the other.
+    """
     path = Path(name)
     folder: Traversable
     if path.suffix == ".toml":
@@ -163,15 +168,54 @@ def read_study(name: str) -> Study:
         text = _read(folder / f"{name.replace('-', '_')}.toml")
     try:
         values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise Mistake(f"{where} is not TOML: {error}.") from None
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # also numbers of thousands of digits, and brackets without end
+        raise Mistake(f"{where} is not TOML: {str(error)[:200]}.") from None
     if isinstance(values.get("numbers"), str):
         values["numbers"] = read_numbers(folder / values["numbers"])
     study = Study.parse(values, where)
+    check_sections(study, where)
     if study.published is None:
         return study
-    theirs = read_study(study.published)
+    if len(above) >= DEEPEST:
+        raise Mistake(f"{where}: published: these studies refer to each other without end.")
+    theirs = read_study(study.published, (*above, name))
     return study.model_copy(update={"numbers": theirs.numbers, "sources": theirs.sources})
+
+
+def check_sections(study: Study, where: str) -> None:
+    """A section about something outside the grid would be read and never used: a slip of the hand."""
+    asked = {dataset: here.experiments or study.experiments for dataset, here in study.on.items()}
+    experiments = tuple(
+        dict.fromkeys([*study.experiments, *(name for some in asked.values() for name in some)])
+    )
+    encoders = (*study.encoders, *(own.model.get("encoder", "") for own in study.variants.values()))
+    sections = [
+        *((f"[on.{name}]", name, "dataset", study.datasets) for name in study.on),
+        *((f"[by_encoder.{name}]", str(name), "encoder", encoders) for name in study.by_encoder),
+        *((f"[options.{name}]", name, "experiment", experiments) for name in study.options),
+        *((f"[limits] {name}", name, "experiment", experiments) for name in study.limits),
+        *(
+            (f"[on.{dataset}.options.{name}]", name, "experiment", asked[dataset])
+            for dataset, here in study.on.items()
+            for name in here.options
+        ),
+        *(
+            (f"[variants.{variant}] datasets", name, "dataset", study.datasets)
+            for variant, own in study.variants.items()
+            for name in own.datasets or ()
+        ),
+    ]
+    for section, name, what, grid in sections:
+        if name not in grid:
+            known = ", ".join(filter(None, grid))
+            raise Mistake(
+                f"{where}: {section} is never used: the study has no {what} {short(name)}, but {known}."
+            )
+    for name in experiments:
+        EXPERIMENTS.check(name)
 
 
 def read_numbers(file: Traversable) -> list[dict[str, Any]]:
@@ -222,8 +266,8 @@ def select(
 
     Datasets that are not here are left out, unless nothing is to be carried out (`also_missing`).
     """
-    if seeds is not None and seeds < 1:
-        raise Mistake(f"--seeds {seeds}: at least one seed is needed.")
+    if seeds is not None and not 1 <= seeds <= MOST_SEEDS:
+        raise Mistake(f"--seeds {seeds}: at least one seed is needed, and at most {MOST_SEEDS:,}.")
     for variant in variants:
         if variant not in study.variants:
             raise one_of("variant", variant, list(study.variants))

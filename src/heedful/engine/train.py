@@ -9,14 +9,16 @@ from __future__ import annotations
 import math
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from heedful.config import TrainingConfig
+from heedful.data import locate
 from heedful.data.batching import CPU, Encoded, TextEncoder, encode
 from heedful.data.describe import describe_reading
 from heedful.data.vocabulary import Vocabulary
@@ -67,6 +69,7 @@ def train(
     for sentence in begun.says:
         progress.say(sentence)
     info = run_info(task, corpus, begun, device)
+    info["data"]["folders"] = remember_folders(workspace.data_dirs)
     sets = [encode(corpus[split], begun.text, len(corpus.labels), device) for split in ("train", "dev")]
     networks = {name: load_base(base, name, begun.words, corpus, device) for name, base in bases.items()}
     with threads(n_threads):
@@ -176,6 +179,12 @@ def run_info(task: Task, corpus: Corpus, begun: Beginning, device: torch.device)
         "versions": library_versions(config.start is not None),
         "device": str(device),
     }
+
+
+def remember_folders(data_dirs: Sequence[Path]) -> list[str]:
+    """Where data were looked for, and where the command was given: there the run's data are found again later."""
+    folders = [folder.absolute() for folder in locate.data_dirs(data_dirs) if folder.is_dir()]
+    return [str(folder) for folder in dict.fromkeys([*folders, Path.cwd()])]
 
 
 def library_versions(checkpoint: bool = False) -> dict[str, str]:

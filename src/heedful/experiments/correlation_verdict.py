@@ -132,7 +132,7 @@ def _share(*measures: Floats) -> Interval:
 
     def share(means: Floats) -> Floats:
         shares: Floats = (means[:, :2].mean(1) - means[:, 3]) / (means[:, 2] - means[:, 3])
-        return shares.mean(0)
+        return np.asarray(shares.mean(0))
 
     drawn = resampled_means(np.concatenate(measures), RESAMPLES).reshape(len(measures), 4, -1)
     known = (drawn[:, 2] > drawn[:, 3]).all(0)

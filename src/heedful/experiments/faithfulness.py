@@ -67,6 +67,7 @@ class FaithfulnessConfig(Config):
         default=2, ge=0, le=1000
     )  # sets kept at each size by the search in longer texts; 0: no search
     draws: int = Field(default=10, ge=1, le=10_000)  # random orders of longer texts
+    control_draws: int = Field(default=1, ge=1, le=10_000)  # orders that the method `random` is the mean of
     soft_draws: int = Field(default=5, ge=1, le=10_000)
     points: int = Field(default=20, ge=2, le=10_000)  # of the curves of texts with more words than this
 
@@ -169,7 +170,9 @@ FAITHFULNESS = Experiment(
         ),
     ),
     method_measures=METHOD_MEASURES,
-    within_budget={"operators": ("delete", "mask", "zero"), "points": 10, "draws": 5, "beam": 1},
+    within_budget={
+        "operators": ("delete", "mask"), "points": 5, "draws": 8, "beam": 1, "control_draws": 5,
+    },
     draw=figures, judge=verdict, examples=reasons, tabulate=compare,
     forwards=(40, 150),  # by word: six methods, two directions, draws and the beam, under four operators
     explainers=explainers_of,

@@ -37,7 +37,7 @@ from heedful.records import Batch
 if TYPE_CHECKING:
     from heedful.experiments.faithfulness import FaithfulnessConfig
 
-NAN, ATTENTION = float("nan"), "attention"
+NAN, ATTENTION, RANDOM = float("nan"), "attention", "random"
 AREAS = ("deletion", "insertion")
 NUMBERS = (
     *METRICS,
@@ -69,6 +69,10 @@ def rows_of_batch(
     }
     draws = [np.argsort(rng.random((config.draws, n)), axis=1) for rng, n in zip(rngs, n_words, strict=True)]
     seeds = [int(rng.integers(2**63)) for rng in rngs]
+    more = [
+        np.argsort(rng.random((config.control_draws - 1, n)), axis=1)
+        for rng, n in zip(rngs, n_words, strict=True)
+    ]
     common: Chunk = {
         "example": np.asarray(examples, dtype=np.int64),
         "predicted": output.predicted.cpu().numpy(),
@@ -83,7 +87,7 @@ def rows_of_batch(
         if operator == SOFT:
             by_method = soft_lines(model, batch, config, words, target, spoken, draws, seeds)
         else:
-            by_method = lines(model, batch, config, words, target, spoken, draws, operator)
+            by_method = lines(model, batch, config, words, target, spoken, draws, more, operator)
         for name, each in by_method.items():
             yield (
                 common
@@ -111,20 +115,21 @@ def _columns(each: Sequence[dict[str, Any]]) -> Chunk:
 
 def lines(
     model: Network, batch: Batch, config: FaithfulnessConfig, words: Sequence[Ints], target: Tensor,
-    spoken: dict[str, Spoken], draws: Sequence[Ints], operator: str,
+    spoken: dict[str, Spoken], draws: Sequence[Ints], more: Sequence[Ints], operator: str,
 ) -> dict[str, list[dict[str, Any]]]:  # fmt: skip
-    """Under one way of removing words: by method a line for each text."""
+    """Under one way of removing words: by method a line for each text. `more` are further orders of the control."""
     removals = Removals(model, batch, words, target, operator)
     levels = [levels_of(int(max(1, word.max(initial=-1) + 1)), config.bins, config.points) for word in words]
     orders: list[dict[str, Ints]] = [{} for _ in words]
     for name, said in spoken.items():
         for row, scores in enumerate(said.scores):
             if scores is not None and len(scores):
-                orders[row][name] = falling(scores)
+                own = falling(scores)[None]
+                orders[row][name] = np.concatenate([own, more[row]]) if name == RANDOM else own
     wanted: list[Bools] = []
     for row, word in enumerate(words):
         n = int(word.max(initial=-1) + 1)
-        along = np.concatenate([*(each[None] for each in orders[row].values()), draws[row]])
+        along = np.concatenate([*orders[row].values(), draws[row]])
         sets = np.concatenate(list(prefixes(along, levels[row].sizes)))  # (orders * levels, n)
         ends = np.array([[False] * n, [True] * n])
         every = all_sets(n) if n <= config.exact else np.zeros((0, n), dtype=np.bool_)
@@ -156,16 +161,13 @@ def lines(
             "exact": limits.exact,
         }
         for name, each in by_method.items():
-            order = orders[row].get(name)
-            each.append(
-                shared
-                | (
-                    {}
-                    if order is None
-                    else measured(text, curves(removals, row, order[None], levels[row].sizes), limits)
-                    | dict(zip(CURVES[2:], chance, strict=True))
-                )
-            )
+            own_orders = orders[row].get(name)
+            line: dict[str, Any] = dict(shared)
+            if own_orders is not None:
+                line["wanted"] = 2 * len(levels[row].sizes) * len(own_orders) + n
+                line |= measured(text, curves(removals, row, own_orders, levels[row].sizes), limits)
+                line |= dict(zip(CURVES[2:], chance, strict=True))
+            each.append(line)
     for name, each in by_method.items():
         for line, tau in zip(each, taus(spoken[name].scores, alone), strict=True):
             line["tau"] = tau
@@ -179,10 +181,11 @@ def curves(removals: Removals, row: int, orders: Ints, sizes: Ints) -> Curves:
     return Curves(without.f, removals.said(row, ~sets).f, without.flips)
 
 
-def measured(text: Text, one: Curves, limits: Limits) -> dict[str, Any]:
-    """All numbers of one order."""
+def measured(text: Text, along: Curves, limits: Limits) -> dict[str, Any]:
+    """All numbers of one order; of several, which the control has, their means."""
     line: dict[str, Any] = {}
-    for name, (value,) in metrics_of(text, one).items():
+    for name, values in metrics_of(text, along).items():
+        value = float(values.mean())
         line |= {
             name: value,
             f"{name}_normalised": normalised(text, name, value, limits),
@@ -191,7 +194,7 @@ def measured(text: Text, one: Curves, limits: Limits) -> dict[str, Any]:
             f"{name}_best": limits.best[name],
         }
     line |= {f"naopc_{name}": naopc(text, name, line[name], limits) for name in AREAS}
-    return line | dict(zip(CURVES[:2], sampled(text, one.without[0], one.only[0]), strict=True))
+    return line | dict(zip(CURVES[:2], sampled(text, along.without.mean(0), along.only.mean(0)), strict=True))
 
 
 def search(removals: Removals, levels: Sequence[Any], config: FaithfulnessConfig) -> list[int]:

@@ -7,6 +7,7 @@ so the exact adversary of two labels has another slab, and the smallest flipping
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,7 +23,7 @@ from heedful.experiments.adversary_exact import (
     farthest_in_slab,
 )
 from heedful.experiments.experiment import Ints
-from heedful.experiments.observe import Level, Observed, Observer
+from heedful.experiments.observe import Level, Observed
 from heedful.experiments.pooled import PooledStates
 from heedful.models.link import LOG_ODDS
 from heedful.models.network import Network
@@ -47,13 +48,12 @@ class MixedStates(PooledStates):
         )
 
     @classmethod
-    def observer(cls, network: Network, level: Level = "word") -> Observer:
+    def observer(cls, network: Network, level: Level = "word") -> Callable[[Ints, Batch], PooledStates]:
         pooled = PooledStates.observer(network, level)
 
         @torch.no_grad()
         def observe(examples: Ints, batch: Batch) -> MixedStates:
             seen = pooled(examples, batch)
-            assert isinstance(seen, PooledStates)
             alone = PooledStates.readout(seen, torch.cat([seen.projected, 0 * seen.projected[:, :1]], 1))
             given = {name: getattr(seen, name) for name in PooledStates.__dataclass_fields__}
             words, nothing = alone[:, :-1], alone[:, -1]

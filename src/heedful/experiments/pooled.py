@@ -7,6 +7,7 @@ product with (words, outputs) instead of (words, hidden).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -15,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.experiments.experiment import Ints
-from heedful.experiments.observe import Level, Observed, Observer, common_fields, real_words_first, to_front
+from heedful.experiments.observe import Level, Observed, common_fields, real_words_first, to_front
 from heedful.models.classifier import AttentiveClassifier, Decoder
 from heedful.models.hierarchical import HierarchicalOutput
 from heedful.models.network import Network
@@ -59,13 +60,13 @@ class PooledStates(Observed):
             self, projected=self.projected[:, :width], alpha=self.alpha[:, :width], real=self.real[:, :width]
         )
 
-    def arithmetic(self, row: int = 0) -> dict[str, Any]:
-        """What it takes to ask about another attention to one text where there is no torch (report/attention.js):
+    def arithmetic(self, row: int = 0, digits: int = 7) -> dict[str, Any]:
+        """What it takes to ask about another attention where there is no torch (report/attention.js):
 
             logits = W2 tanh(z) + b2, or z where the readout is linear;   z = bias + sum_t alpha_t projected_t
 
-        As JSON values, rounded to seven digits: `link` by name, `projected` (words, features), `bias` (features,), and
-        of a readout with a query `W2`, `b2` and the `candidates` (labels,).
+        As JSON values, rounded to so many digits: `link` by name, `projected` (words, features), `bias` (features,),
+        and of a readout with a query `W2`, `b2` and the `candidates` (labels,).
         """
         real, decoder = self.real[row], self.decoder
         bias = decoder.first.bias
@@ -76,12 +77,12 @@ class PooledStates(Observed):
         numbers = {"projected": self.projected[row][real], "bias": bias, **last}
         return {
             "link": self.link.name,
-            **{name: round_to_digits(value) for name, value in numbers.items()},
+            **{name: round_to_digits(value, digits) for name, value in numbers.items()},
             "candidates": None if self.candidates is None else self.candidates[row].tolist(),
         }
 
     @classmethod
-    def observer(cls, network: Network, level: Level = "word") -> Observer:
+    def observer(cls, network: Network, level: Level = "word") -> Callable[[Ints, Batch], PooledStates]:
         """Of the states of words, or of sentences. The decoder is copied to float64 once."""
         assert isinstance(network, AttentiveClassifier)
         decoder = deepcopy(network.decoder).double().cpu().requires_grad_(False)
@@ -108,7 +109,7 @@ class PooledStates(Observed):
         return observe
 
 
-def round_to_digits(values: Tensor, digits: int = 7) -> Any:
+def round_to_digits(values: Tensor, digits: int) -> Any:
     """As nested lists: seven digits are what float32 has, and half of what JSON would take for float64."""
     if values.dim() == 0:
         return float(f"{float(values):.{digits}g}")

@@ -25,7 +25,7 @@ from heedful.explainers.edits import Operator
 from heedful.explainers.one_word import change_each_word
 from heedful.explainers.perturb import evaluating
 from heedful.models.link import Link
-from heedful.models.network import Differentiable
+from heedful.models.network import Differentiable, Network
 from heedful.records import Batch
 
 Label = Literal["true", "predicted"]
@@ -65,27 +65,52 @@ def word_importance(
     count = np.zeros(n_words, dtype=np.int64)
     relative, difference = np.zeros(n_words), np.zeros(n_words)
     for batch in batches:
-        asked = change_each_word(
+        erased = erase_words(
             model,
             batch,
             operator,
             token=token,
+            label=label,
             tolerance=tolerance,
             internal_batch_size=internal_batch_size,
         )
-        c = _labels(model.link, batch, asked.original, label)  # (batch,)
-        S = surprise(model.link, asked.original, c).unsqueeze(1)  # (batch, 1)
-        without = surprise(
-            model.link, asked.changed, c.unsqueeze(1).expand(asked.changed.shape[:2])
-        )  # (batch, length)
         mask = batch.passage.mask
         ids = batch.passage.ids[mask].cpu().numpy()
-        change = without - S  # (batch, length)
         count += np.bincount(ids, minlength=n_words)
-        difference += np.bincount(ids, change[mask].cpu().numpy(), minlength=n_words)
-        relative += np.bincount(ids, (change / S)[mask].cpu().numpy(), minlength=n_words)
+        difference += np.bincount(ids, erased.difference[mask].cpu().numpy(), minlength=n_words)
+        relative += np.bincount(ids, erased.relative[mask].cpu().numpy(), minlength=n_words)
     seen = np.where(count > 0, count, np.nan)
     return WordImportance(count, relative / seen, difference / seen)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Erased:
+    """What erasing each word of some texts does to S = -log P(c | text)."""
+
+    label: Tensor  # (batch,) c
+    difference: Tensor  # (batch, length) S without the word - S, in nats
+    relative: Tensor  # (batch, length) as a share of S
+
+
+def erase_words(
+    model: Network,
+    batch: Batch,
+    operator: Operator = "delete",
+    *,
+    token: int | None = None,
+    label: Label = "true",
+    tolerance: float = 0.0,
+    internal_batch_size: int | None = None,
+) -> Erased:
+    """One word of the passage at a time."""
+    asked = change_each_word(
+        model, batch, operator, token=token, tolerance=tolerance, internal_batch_size=internal_batch_size
+    )
+    c = _labels(model.link, batch, asked.original, label)  # (batch,)
+    S = surprise(model.link, asked.original, c).unsqueeze(1)  # (batch, 1)
+    places = c.unsqueeze(1).expand(asked.changed.shape[:2])  # (batch, length)
+    change = surprise(model.link, asked.changed, places) - S  # (batch, length)
+    return Erased(c, change, change / S)
 
 
 def dimension_importance(

@@ -1,8 +1,8 @@
 """What the model says when one word is changed, for every word of every text.
 
 Any model is asked about each changed text (perturb.py). How much really has to be computed again depends on the
-encoder: for a BiLSTM one direction on either side of the word, for a CNN the window around it, for an average
-nothing. These are registered in `CONTEXTS`, and their answers are the same.
+encoder: for a BiLSTM one direction on either side of the word, for an LSTM what comes after it, for a CNN the window
+around it, for an average nothing. These are registered in `CONTEXTS`, and their answers are the same.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from torch import Tensor
 
 from heedful.errors import Mistake
 from heedful.explainers.edits import Edited, Edits, Operator, hiding
-from heedful.explainers.one_word_bilstm import bilstm_contexts
+from heedful.explainers.one_word_bilstm import bilstm_contexts, lstm_contexts
 from heedful.explainers.one_word_local import local_contexts
 from heedful.explainers.one_word_reading import Reading
 from heedful.explainers.perturb import Progress, ask, check_token, embed_edited, evaluating, predict
 from heedful.models.attention import Additive, Attention, Dot, General, Uniform
 from heedful.models.classifier import AttentiveClassifier, AttentiveOutput, Decoder
-from heedful.models.encoders import CNN, Average, BiLSTM, Encoder
+from heedful.models.encoders import CNN, LSTM, Average, BiLSTM, Encoder
 from heedful.models.network import Network, Output
 from heedful.records import Batch, Part, Tokens
 
@@ -33,6 +33,7 @@ MEMORY = 2**29  # bytes for what is kept of each of their positions
 # (model, reading, rows, tolerance): see `bilstm_contexts`.
 CONTEXTS: Mapping[type[Encoder], Callable[[AttentiveClassifier, Reading, int, float], Tensor]] = {
     BiLSTM: bilstm_contexts,
+    LSTM: lstm_contexts,
     CNN: local_contexts,
     Average: local_contexts,
 }

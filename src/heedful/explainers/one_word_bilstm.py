@@ -1,10 +1,11 @@
-"""One word changed in a text read by a BiLSTM, without reading all of it again.
+"""One word changed in a text read by a BiLSTM or an LSTM, without reading all of it again.
 
 Changing word t leaves the forward states before t and the backward states after t as they were, and
 W_ih x_s + b is the same for every variant. So each (variant, position) needs one recurrent step of one
 direction, and half of the linear maps with which attention and decoder begin: the half that reads the other
 direction is cached. Attention over the words after t comes from a sweep of the forward direction, over the
-words before t from a sweep of the backward direction, and the two are put together.
+words before t from a sweep of the backward direction, and the two are put together. An LSTM that reads from left to
+right has no second sweep: its states before t stay whole.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from torch import Tensor, nn
 
 from heedful.explainers.bilstm_sweep import Frame, sweep
 from heedful.explainers.one_word_reading import Reading
-from heedful.explainers.partial_attention import Partial, merge, single
+from heedful.explainers.partial_attention import Partial, merge, running, shifted, single
 from heedful.models.attention import Additive, Attention, Dot, General
 from heedful.models.classifier import AttentiveClassifier
-from heedful.models.encoders import BiLSTM, reversal, reverse_rows
+from heedful.models.encoders import LSTM, BiLSTM, reversal, reverse_rows
 
 
 def bilstm_contexts(model: AttentiveClassifier, reading: Reading, rows: int, tolerance: float) -> Tensor:
@@ -46,8 +47,23 @@ def bilstm_contexts(model: AttentiveClassifier, reading: Reading, rows: int, tol
     return words.context()
 
 
+def lstm_contexts(model: AttentiveClassifier, reading: Reading, rows: int, tolerance: float) -> Tensor:
+    """The same for an LSTM: (batch, length, features)."""
+    encoder, project = model.encoder, model.decoder.project
+    assert isinstance(encoder, LSTM)
+    after, own = sweep(_frame(model, encoder.forwards, 0, reading), rows, tolerance)
+    each = single(model.attention.phi(reading.h, reading.query), project(reading.h), reading.mask)
+    words = merge(shifted(running(each), 1), after)
+    if own is not None:
+        words = merge(words, single(model.attention.phi(own, reading.query), project(own), reading.mask))
+    return words.context()
+
+
 def _frame(model: AttentiveClassifier, lstm: nn.LSTM, side: int, reading: Reading) -> Frame:
-    """What a sweep of one side (0 forwards, 1 backwards) needs, computed once for all variants."""
+    """What a sweep of one side (0 forwards, 1 backwards) needs, computed once for all variants.
+
+    `other` is the half of a state that reads the other way: empty where there is none.
+    """
     x, h, mask, query, new = reading.x, reading.h, reading.mask, reading.query, reading.new
     batch, length, _ = x.shape
     H = lstm.hidden_size

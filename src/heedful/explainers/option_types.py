@@ -27,6 +27,9 @@ STRICT = ConfigDict(strict=True, allow_inf_nan=False, arbitrary_types_allowed=Tr
 def check_option(method: str, run: Callable[..., Any], name: str, value: Any) -> Any:
     """The value as the method is to be given it (numpy's scalars as Python's), or the sentence that says what it is."""
     value = value.item() if isinstance(value, np.generic) else value
+    for number in value if isinstance(value, list | tuple) else (value,):
+        if isinstance(number, int) and not -(2**63) <= number < 2**63:
+            raise Mistake(f"{method}: {name}: a number as large as that is a slip of the hand.")
     try:
         return option_type(run.func if isinstance(run, partial) else run, name).validate_python(value)
     except ValidationError as error:

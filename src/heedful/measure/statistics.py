@@ -21,7 +21,8 @@ Floats = NDArray[np.float64]
 Range = tuple[float, float]
 
 SIGNIFICANT = 0.05  # p <= .05, uncorrected, as published (Jain & Wallace 2019, table 2)
-FEW = 1000  # below so many values an interval of the mean is Johnson's t, from there on a bootstrap
+FEW = 1000  # below so many values an interval of the mean is a t interval, from there on a bootstrap
+SKEWNESS = 0.5  # of a sample's skewness, what its interval counts with: benchmarks/choose_interval.py
 _CELLS = 1 << 20  # resampled values held at once
 _REMEMBERED = 1 << 22  # at most so many, of each of the last few sizes: a table has many columns of one size
 
@@ -101,11 +102,15 @@ def mean_interval(
     level: float = 0.95,
     within: Range | None = None,
 ) -> Range:
-    """Interval of the mean over other texts: percentile bootstrap, and for fewer than `FEW` values Johnson's t.
+    """Interval of the mean over other texts: percentile bootstrap, and for fewer than `FEW` values a t interval that
+    knows of skewness.
 
-    The percentile bootstrap is too narrow for few values (it knows neither the t distribution nor n - 1). Johnson
-    1978 adds to the mean, for skewness, k mu_3 / (6 s^2 n) with k = 1 + 2 t^2 at the ends t of the interval; mu_3
-    from few values is uncertain, and half of the second term, k = 1 + t^2, is what comes nearest to `level`.
+    The percentile bootstrap is too narrow for few values (it knows neither the t distribution nor n - 1), and a plain
+    t interval misses the long tail. Hall 1992 takes the skewness g out of t = (mean - mu) sqrt(n) / s by
+
+        u(t) = t + g t^2 / (3 sqrt(n)) + g^2 t^3 / (27 n) + g / (6 sqrt(n))
+
+    which rises, so the ends of u go back to ends of mu. Of few values g is uncertain, and SKEWNESS of it is taken.
 
     `within`: the values that the measure can take, (-1, 1) for tau. The t interval of very few values can leave it,
     where no mean can be; cutting it off there gives away no coverage.
@@ -114,16 +119,23 @@ def mean_interval(
     n = values.size
     if n < 2 or n >= FEW or np.isnan(values).any():
         return bootstrap(values, seed=seed, resamples=resamples, level=level)
-    mean, variance = float(values.mean()), float(values.var(ddof=1))
-    if variance == 0:
+    mean, std = float(values.mean()), float(values.std(ddof=1))
+    if std == 0:
         return mean, mean
     from scipy import stats  # late: it takes a second to load
 
-    t = float(stats.t.ppf((1 + level) / 2, n - 1))
-    third = float(((values - mean) ** 3).mean())
-    middle, half = mean + (1 + t * t) * third / (6 * variance * n), t * float(np.sqrt(variance / n))
+    u = float(stats.t.ppf((1 + level) / 2, n - 1))
+    g = SKEWNESS * float((((values - mean) / std) ** 3).mean())
+    low, high = (mean - std / math.sqrt(n) * without_skewness(end, g, n) for end in (u, -u))
     least, most = within or (-math.inf, math.inf)
-    return max(min(middle - half, mean), least), min(max(middle + half, mean), most)
+    return max(min(low, mean), least), min(max(high, mean), most)
+
+
+def without_skewness(u: float, g: float, n: int) -> float:
+    """The t whose u(t) is this (Hall 1992): 3 sqrt(n) / g ((1 + g (u / sqrt(n) - g / (6 n)))^(1/3) - 1)."""
+    if abs(g) < 1e-6:
+        return u
+    return 3 * math.sqrt(n) / g * (float(np.cbrt(1 + g * (u / math.sqrt(n) - g / (6 * n)))) - 1)
 
 
 def bootstrap(

@@ -43,5 +43,11 @@ const shuffleWeights = (weights) => {
   return copy;
 };
 
+// Of two distributions, in nats: at most ln 2.
+const jensenShannon = (p, q) => p.reduce((sum, a, i) => {
+  const b = q[i], m = (a + b) / 2, part = (x) => (x > 0 ? x * Math.log(x / m) : 0);
+  return sum + (part(a) + part(b)) / 2;
+}, 0);
+
 // Total variation: the share that has moved, of weights as of probabilities.
 const shareMoved = (p, q) => p.reduce((sum, value, i) => sum + Math.abs(value - q[i]), 0) / 2;

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -18,9 +18,11 @@ from heedful.experiments.verdict import Verdict
 from heedful.explanation import Explanation
 from heedful.records import Example, Split
 from heedful.report.examples import Choice
-from heedful.report.opening import Opening
 from heedful.report.sample import evidence
 from heedful.store.run import Run, cures_of, runs_in
+
+if TYPE_CHECKING:
+    from heedful.report.opening import Opening
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ def typical(tables: Mapping[str, Any], examples: Mapping[int, Example]) -> int |
 
 
 def _middle_rank(defined: Any, value: float) -> float:
-    low, high = (np.searchsorted(defined, value, side=side) for side in ("left", "right"))  # type: ignore[call-overload]
+    low, high = (np.searchsorted(defined, value, side=side) for side in ("left", "right"))
     return float(low + high) / 2 / len(defined)
 
 

@@ -132,7 +132,7 @@ def evidence_verdict(hits: Sequence[bool], chance: float, others: Mapping[str, f
     answer, clause = WORDINGS[grade]
     sentence = (
         f"In this corpus the deciding words are known. The most attended word is one of them in {percent(found)} of "
-        f"{n} texts; a random word would be in {chance:.0%}.{_others(others)}{border(found, MISSED, FOUND)}"
+        f"{n:,} texts; a random word would be in {chance:.0%}.{_others(others)}{border(found, MISSED, FOUND)}"
     )
     verdict = Verdict(
         question, grade, answer, sentence, rule, clause, *ends(found), bars=(MISSED, FOUND), claim=claim, p=p,

@@ -97,6 +97,12 @@ class Run:
             )
         return RunConfig.parse(self.info["config"], str(self.path / "config.json"))
 
+    @property
+    def data_folders(self) -> tuple[Path, ...]:
+        """Where its data were when it was trained, as far as these folders are still there."""
+        folders = self.info.get("data", {}).get("folders", ())
+        return tuple(path for path in map(Path, folders) if path.is_dir())
+
     @cached_property
     def trial(self) -> TrialConfig | None:
         """What was tried on what; None where this is a run on the data that it was trained on."""

@@ -15,8 +15,11 @@ from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, Response
 
 from heedful import __version__
+from heedful.experiments.verdict import BADGES, MARKS
 from heedful.figures.names import method_name
 from heedful.heatmap import visible
+from heedful.report.assets import text_of
+from heedful.report.verdict_bar import verdict_bar
 
 LONGEST_SHOWN = 4000  # characters of any one value in a page
 
@@ -61,7 +64,14 @@ def with_query(query: Mapping[str, object]) -> str:
 
 
 ENVIRONMENT = jinja2.Environment(
-    loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+    loader=jinja2.ChoiceLoader(
+        [
+            jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+            jinja2.DictLoader(
+                {"parts.html": text_of("parts.html")}
+            ),  # what pages of the report look like, too
+        ]
+    ),
     autoescape=True,
     undefined=jinja2.StrictUndefined,
     finalize=_shown,
@@ -71,6 +81,7 @@ ENVIRONMENT = jinja2.Environment(
 ENVIRONMENT.filters |= {"number": number, "raw": raw, "visible": visible, "small": small}
 ENVIRONMENT.filters |= {"method": method_name, "score": score_name}
 ENVIRONMENT.globals |= {"run_address": run_address, "version": __version__, "with_query": with_query}
+ENVIRONMENT.globals |= {"marks": MARKS, "badges": BADGES, "verdict_bar": verdict_bar}
 
 
 def wants_json(request: Request) -> bool:

@@ -16,6 +16,7 @@ from heedful.colours import STYLE
 from heedful.errors import Mistake
 from heedful.figures import script
 from heedful.figures.theme import stylesheet
+from heedful.report.assets import text_of
 from heedful.web import (
     experiment_page,
     heads_page,
@@ -63,8 +64,16 @@ def _pages(app: FastAPI, site: Site) -> None:
     @app.get("/colours.css")
     def see_colours() -> Response:
         return Response(
-            stylesheet() + STYLE + script.STYLE,
+            stylesheet() + STYLE + script.STYLE + text_of("parts.css"),
             media_type="text/css",
+            headers={"Cache-Control": "max-age=3600"},
+        )
+
+    @app.get("/attention.js")
+    def see_attention_script() -> Response:
+        return Response(
+            text_of("attention.js") + text_of("tip.js"),
+            media_type="text/javascript",
             headers={"Cache-Control": "max-age=3600"},
         )
 

@@ -16,7 +16,6 @@ from heedful.colours import LEVELS
 from heedful.errors import Mistake
 from heedful.experiments import Experiment, experiment_of
 from heedful.experiments.plain_figures import column_figures
-from heedful.experiments.verdict import MARKS, to_json
 from heedful.heatmap import visible
 from heedful.measure.columns import DIGITS, EDGES, Floats, Frame
 from heedful.records import Example
@@ -28,7 +27,7 @@ from heedful.web.results import File
 from heedful.web.selection import ORDERS, Selection, sort_rows
 from heedful.web.site import Site, choice, whole
 from heedful.web.texts import NotReady
-from heedful.web.verdicts import warnings_about
+from heedful.web.verdicts import verdict_json, warnings_about
 
 PAGE = 25  # instances on a page
 LONGEST_SNIPPET = 180  # characters of a text in a list
@@ -62,7 +61,7 @@ def experiment_page(site: Site, request: Request, name: str, experiment: str) ->
         "run": entry.name,
         "experiment": experiment,
         "question": about.question,
-        "verdict": None if verdict is None else to_json(verdict),
+        "verdict": None if verdict is None else verdict_json(verdict),
         "warnings": warnings_about(entry, site.library.entries().values()),
         "split": split,
         "column": column,
@@ -104,7 +103,6 @@ def experiment_page(site: Site, request: Request, name: str, experiment: str) ->
         cleared=run_address(entry.name, experiment, **plain_state),
         note=note,
         experiments=list(entry.tables),
-        marks=MARKS,
         labels=[(label, entry.label(label), int((frame.predicted == label).sum())) for label in labels[:30]],
         holder=_holder(entry, experiment, split, with_query(state)[1:], parameter),
         figures=column_figures(column, group, frame, of_column, title, entry.labels, chosen),

@@ -117,6 +117,16 @@ class LoadedModel:
             ("seen", example), lambda: observe(nothing, self.model.encode([example]).batch([0]))
         )
 
+    def arithmetic(self, example: Example) -> dict[str, Any] | None:
+        """What a page needs to decode this text itself (report/attention.js); None where that would be much: then each
+        question comes here."""
+        from heedful.experiments.pooled import PooledStates
+
+        seen = self.seen(example)
+        if not isinstance(seen, PooledStates) or seen.level != "word" or seen.decoder.W2 is not None:
+            return None
+        return seen.arithmetic(digits=12)
+
     def predict(self, example: Example) -> Floats:
         """Probabilities of the labels."""
         from heedful.models.training import predict

@@ -57,7 +57,7 @@ def asked_page(site: Site, request: Request, name: str, place: int, methods: lis
     model = site.models.get(entry)
     looked, explained = prediction.look(model, example, model.methods(methods, example), None)
     source = {"example": place, "split": data["split"]}
-    view = prediction.draw(example, looked, explained) | {
+    view = prediction.draw(model, example, looked, explained) | {
         "other": _other_weights(data["results"], len(example.passage)),
         "source": source,
         "editable": False,

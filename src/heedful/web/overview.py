@@ -12,7 +12,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from heedful.experiments import EXPERIMENTS
-from heedful.experiments.verdict import BELIEVE, HEADLINE_RULE, MARKS
+from heedful.experiments.verdict import BELIEVE, HEADLINE_RULE
 from heedful.web.answer import answer, number, wants_json, with_query
 from heedful.web.library import Entry
 from heedful.web.measures import MeasureOf, measures
@@ -98,7 +98,6 @@ def _overview(site: Site, request: Request) -> Response:
         asked={
             name: e.question for name, e in EXPERIMENTS.items() if any(name in r["verdicts"] for r in rows)
         },
-        marks=MARKS,
         scores=SCORES,
         believe=BELIEVE,
         rule=HEADLINE_RULE,

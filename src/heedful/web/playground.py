@@ -90,7 +90,9 @@ def _look(
     data["before"] = said_before
     source = {"text": data["text"], "query": data["query"]}
     more = {"other": None, "source": source, "editable": True, "before": data["before"]}
-    return data, prediction.draw(example, data, explained) | more | {"heads": heads_of(model, run, source)}
+    return data, prediction.draw(model, example, data, explained) | more | {
+        "heads": heads_of(model, run, source)
+    }
 
 
 def _example(

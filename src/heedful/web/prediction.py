@@ -49,13 +49,16 @@ def look(
     return data, explained
 
 
-def draw(example: Example, looked: dict[str, Any], explained: Explained) -> dict[str, Any]:
+def draw(
+    model: LoadedModel, example: Example, looked: dict[str, Any], explained: Explained
+) -> dict[str, Any]:
     """What only a page needs of it."""
     return {
         "drawn": heatmaps(explained),
         "text": paint(example, looked["attention"]),
         "sliders": sliders(example, looked["attention"]),
         "legend": legend(),
+        "arithmetic": model.arithmetic(example) if looked["attention"] else None,
     }
 
 

@@ -10,7 +10,6 @@ from starlette.responses import Response
 
 from heedful.errors import Mistake
 from heedful.experiments import EXPERIMENTS, experiment_of
-from heedful.experiments.verdict import MARKS, to_json
 from heedful.figures.figure import Figure
 from heedful.measure.columns import Floats, Ints
 from heedful.web.answer import answer, number, run_address
@@ -20,6 +19,7 @@ from heedful.web.overview import SCORES
 from heedful.web.results import total
 from heedful.web.site import Site, choice
 from heedful.web.sparkline import sparkline
+from heedful.web.verdicts import verdict_json
 
 POINTS = 500
 
@@ -56,7 +56,6 @@ def run_page(site: Site, request: Request, name: str) -> Response:
         others={name: experiment_of(name).question for name in entry.tables if name not in drawn},
         all_experiments=list(EXPERIMENTS),
         scores=SCORES,
-        marks=MARKS,
         playable=entry.playable,
     )
 
@@ -97,7 +96,6 @@ def compare_page(site: Site, request: Request) -> Response:
         drawings=[{key: _drawing(m) for key, m in side.items()} for side in sides],
         measures=known,
         scores=SCORES,
-        marks=MARKS,
         figure=_scatter(site, (a, b), measure, places, x, y) if len(places) else None,
         text=run_address(a.name, "examples", "PLACE", split=split),
         playable={side: e.playable and bool(e.tables) for side, e in (("a", a), ("b", b))},
@@ -112,7 +110,7 @@ def _verdicts(site: Site, a: Entry, b: Entry) -> list[dict[str, Any]]:
         {
             "question": EXPERIMENTS[name].question,
             **{
-                key: to_json(side[name]) if name in side else None
+                key: verdict_json(side[name]) if name in side else None
                 for key, side in zip("ab", sides, strict=True)
             },
         }

@@ -74,7 +74,7 @@ class Texts:
 
         trial = entry.run.trial
         if trial is None:
-            corpus = corpus_of(entry.run, self.data_dirs)
+            corpus = corpus_of(entry.run, (*self.data_dirs, *entry.run.data_folders))
         else:
             corpus = load_corpus(trial.dataset, trial.data, self.data_dirs)
         for split, expected in entry.info["data"].get("examples", {}).items():

@@ -27,6 +27,11 @@ KEPT = 20_000  # of several thousand old runs
 PATIENCE = 1.5  # seconds that a list of runs waits for verdicts that have to be made
 
 
+def verdict_json(verdict: Verdict) -> dict[str, Any]:
+    """With the one sentence that stands beside its badge."""
+    return {**to_json(verdict), "short": verdict.short}
+
+
 class Verdicts:
     def __init__(self, results: Results) -> None:
         self._results, self._lock = results, Lock()
@@ -52,7 +57,7 @@ class Verdicts:
             "grade": grade_of(all_of_them),
             "warnings": warnings_about(entry, entries),
             "rests": not_made_sentence(list(entry.tables), entry.trial, entry.name),
-            "verdicts": {name: to_json(verdict) for name, verdict in found.items()},
+            "verdicts": {name: verdict_json(verdict) for name, verdict in found.items()},
         }
 
     def grades(self, entries: Sequence[Entry], patience: float = PATIENCE) -> tuple[dict[str, Grade], int]:

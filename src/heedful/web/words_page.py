@@ -9,12 +9,12 @@ from starlette.responses import Response
 
 from heedful.errors import Mistake
 from heedful.experiments import experiment_of
-from heedful.experiments.verdict import MARKS, to_json
 from heedful.records import Example
 from heedful.web.answer import answer
 from heedful.web.experiment_page import drawable
 from heedful.web.library import Entry
 from heedful.web.site import Site
+from heedful.web.verdicts import verdict_json
 
 if TYPE_CHECKING:
     from heedful.report.sample import Size
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def words_page(site: Site, request: Request, name: str) -> Response:
     """The texts are those that the report takes, so both name the same words."""
     from heedful.report import sample
-    from heedful.report.words import words_by_label
+    from heedful.report.words import apart_sentence, minimum_texts, words_by_label
 
     entry = site.library.find(name)
     model = site.models.get(entry)
@@ -37,12 +37,13 @@ def words_page(site: Site, request: Request, name: str) -> Response:
         "run": entry.name,
         "split": split,
         "texts": len(found),
+        "minimum": minimum_texts(len(found)),
         "words": {one.label: list(one.relied) for one in words},
         "predicted": {one.label: one.texts for one in words},
         "looked_at": {one.label: list(one.looked_at) for one in words},
-        "evidence": None if evidence is None else to_json(evidence),
+        "evidence": None if evidence is None else verdict_json(evidence),
     }
-    return answer(request, "words.html", data, marks=MARKS)
+    return answer(request, "words.html", data, apart=apart_sentence(words))
 
 
 def _sample(site: Site, entry: Entry, size: Size) -> tuple[str, dict[int, Example]]:

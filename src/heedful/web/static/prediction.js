@@ -10,6 +10,7 @@ function stateOf(view) {
     states.set(view, {
       own, weights: own.slice(), shuffled: null, epsilon: null, asked: 0,
       other: JSON.parse(view.dataset.other || "null"),
+      arithmetic: JSON.parse(view.dataset.arithmetic || "null"),
     });
   }
   return states.get(view);
@@ -29,9 +30,20 @@ const shown = (x, digits = 3) => x.toFixed(digits).replace("-", "−");
 
 function say(view, sentence) { view.querySelector("[data-said]").textContent = sentence; }
 
+// What the page can compute it does not ask for.
+function decodeHere(view) {
+  const state = stateOf(view), { weights, own } = state, after = decodeAttention(state.arithmetic, weights);
+  const names = JSON.parse(view.dataset.labels);
+  showPrediction(view, {
+    weights, probabilities: after, predicted: names[after.indexOf(Math.max(...after))],
+    change: shareMoved(after, decodeAttention(state.arithmetic, own)), distance: Math.max(0, jensenShannon(weights, own)),
+  });
+}
+
 // One request at a time; when weights moved meanwhile, the newest are asked for next.
 async function follow(view) {
   const state = stateOf(view);
+  if (state.arithmetic) { decodeHere(view); return; }
   if (state.running) { state.again = true; return; }
   state.running = true;
   try {
@@ -89,32 +101,18 @@ function setWeights(view, weights, except) {
   follow(view);
 }
 
-// One weight becomes `value`; the others keep their proportions and share the rest.
+// One weight becomes `value`, and the others give way.
 function moveOne(view, i, value, except) {
-  const { weights } = stateOf(view);
-  value = Math.min(1, Math.max(0, Number.isFinite(value) ? value : 0));
-  const rest = weights.reduce((sum, w, j) => sum + (j === i ? 0 : w), 0);
-  const others = weights.length - 1;
-  const next = weights.map((w, j) => j === i ? value : rest > 1e-12 ? w * (1 - value) / rest : (1 - value) / others);
-  if (others === 0) next[0] = 1;
+  const next = moveWeight(stateOf(view).weights, i, value);
   say(view, `Weights as you set them: word ${i + 1} has ${shown(next[i])}.`);
   view.querySelector("[data-blend]").value = "0";
   setWeights(view, next, except);
 }
 
-function shuffle(weights) {
-  const copy = weights.slice();
-  for (let i = copy.length - 1; i > 0; i--) {
-    const j = Math.floor(Math.random() * (i + 1));
-    [copy[i], copy[j]] = [copy[j], copy[i]];
-  }
-  return copy;
-}
-
 async function blend(view, value) {
   const state = stateOf(view), share = Math.abs(value) / 100;
   let other = state.own;
-  if (value < 0) other = state.shuffled ??= shuffle(state.own);
+  if (value < 0) other = state.shuffled ??= shuffleWeights(state.own);
   if (value > 0) other = state.other ?? await findAdversary(view, false);
   if (!other || Number(view.querySelector("[data-blend]").value) !== value) return;
   say(view, value === 0 ? "The model's own attention."
@@ -146,7 +144,7 @@ async function findAdversary(view, use) {
 const ACTIONS = {
   adversary: (view) => findAdversary(view, true),
   shuffle: (view) => {
-    stateOf(view).shuffled = shuffle(stateOf(view).own);
+    stateOf(view).shuffled = shuffleWeights(stateOf(view).own);
     view.querySelector("[data-blend]").value = "-100";
     blend(view, -100);
   },

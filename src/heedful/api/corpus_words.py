@@ -1,0 +1,170 @@
+"""Which words matter to a model over a whole corpus: the dataset view of Li et al. 2016, word by word and label."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from heedful.api.experiments import find_model
+from heedful.api.models import as_paths
+from heedful.engine.progress import Progress
+from heedful.errors import Mistake, short
+from heedful.measure.shrinkage import shrink_means
+from heedful.records import SPLITS, Example
+
+if TYPE_CHECKING:
+    from heedful.engine.model_sources import ModelSource
+    from heedful.models.model import Model
+    from heedful.store.run import Run
+
+FEWEST = 5  # texts that must hold a word, or nothing is said of it
+
+
+@dataclass(frozen=True, slots=True)
+class WordEffect:
+    """A word of the texts of one label. `effect` is how much more surprising the label is without it, in nats."""
+
+    label: str
+    word: str
+    texts: int  # that hold it
+    places: int  # where it stands in them
+    effect: float  # mean over the texts, drawn to the mean of all words of the label: measure/shrinkage.py
+    low: float  # 95% interval
+    high: float
+    plain: float  # the mean itself
+    relative: float  # Li et al.'s I: the mean of (S without - S) / S, without bound where the model is sure
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def words(
+    model: Model | Run | ModelSource | str | Path,
+    data: str | Path | None = None,
+    *,
+    data_options: Mapping[str, Any] | None = None,
+    split: str = "test",
+    limit: int | None = None,
+    label: Literal["predicted", "true"] = "predicted",
+    min_texts: int = FEWEST,
+    labels: Sequence[str] | None = None,
+    data_dirs: Sequence[str | Path] = (),
+    progress: Progress | None = None,
+) -> list[WordEffect]:
+    """Every word of `min_texts` texts or more, by label and falling effect of leaving it out.
+
+    Of a run's own data, or of `data`. `label`: the one that the model predicts, or the true one of each text.
+    """
+    from heedful.data.batching import CPU
+
+    if split not in SPLITS:
+        raise Mistake(f"--split {short(split)}: the splits are {', '.join(SPLITS)}.")
+    for name, number, least in (("--limit", limit, 1), ("--min-texts", min_texts, 2)):
+        whole = isinstance(number, int) and not isinstance(number, bool)
+        if number is not None and not (whole and least <= number < 2**63):
+            raise Mistake(f"{name} {short(number)}: a whole number is needed, {least} or more.")
+    if label not in ("predicted", "true"):
+        raise Mistake(f"--label {short(label)}: predicted or true.")
+    source, run = find_model(model, labels)
+    examples = read_examples(source, run, data, data_options or {}, split, limit, as_paths(data_dirs))
+    loaded = source.load(CPU)
+    if not loaded.network.link.distribution:
+        raise Mistake(f"{loaded.name} does not choose one of its labels: Li et al.'s view needs P(label).")
+    return effects_by_label(loaded, examples, label, min_texts, progress or Progress(quiet=True))
+
+
+def read_examples(
+    source: ModelSource,
+    run: Run | None,
+    data: str | Path | None,
+    given: Mapping[str, Any],
+    split: Any,
+    limit: int | None,
+    folders: tuple[Path, ...],
+) -> list[Example]:
+    """Texts of the run's own data, edited as they were for it, or of other data as the model reads them."""
+    from heedful.config import DataOptions
+    from heedful.data.assemble import spread_places
+    from heedful.engine.edited_data import corpus_of
+    from heedful.engine.other_data import as_the_model_reads, read_as, read_other
+
+    if data is None:
+        if run is None or run.trial is not None:
+            raise Mistake(
+                f"{source.name} has no data of its own here: say with --data which texts are meant."
+            )
+        if given:
+            raise Mistake(f"{next(iter(given))} says how to read data: give --data, too.")
+        texts = corpus_of(run, (*folders, *run.data_folders))[split]
+        found = [texts[place] for place in spread_places(len(texts), limit)]
+    else:
+        options = read_as(source, str(data), DataOptions.parse(dict(given), f"reading {data}"), split)
+        read = read_other(str(data), options, split, limit, folders)
+        found = [*as_the_model_reads(read.examples, read.task, read.labels, source, str(data)).values()]
+    if not found:
+        raise Mistake(f"there are no {split} texts in {data or (run.config.dataset if run else 'the data')}.")
+    return found
+
+
+def effects_by_label(
+    model: Model,
+    examples: Sequence[Example],
+    label: Literal["predicted", "true"],
+    min_texts: int,
+    progress: Progress,
+) -> list[WordEffect]:
+    """One value for each word and text: the mean over the places where it stands there."""
+    from heedful.explainers.corpus_view import erase_words
+
+    found: dict[str, dict[str, list[tuple[float, float, int]]]] = defaultdict(lambda: defaultdict(list))
+    with progress.bar("words", total=len(examples)) as bar:
+        for indices, batch in model.batches(examples):
+            erased = erase_words(model.network, batch, label=label)
+            masks, tokens = batch.passage.mask.cpu().numpy(), batch.passage
+            for row, index in enumerate(indices):
+                passage, mask = examples[int(index)].passage, masks[row]
+                which = (
+                    np.arange(mask.sum())
+                    if tokens.word_index is None
+                    else tokens.word_index[row].cpu().numpy()[mask]
+                )
+                first = np.unique(which, return_index=True)[1]  # of a word's pieces: they are erased together
+                changes, shares = (
+                    values[row].cpu().numpy()[mask][first] for values in (erased.difference, erased.relative)
+                )
+                by_word: dict[str, list[int]] = defaultdict(list)
+                for place, word in enumerate(which[first].tolist()):
+                    by_word[passage.surface(word).lower()].append(place)
+                here = found[model.labels[int(erased.label[row])]]
+                for word_form, places in by_word.items():
+                    numbers = float(changes[places].mean()), float(shares[places].mean())
+                    here[word_form].append((*numbers, len(places)))
+            bar.advance(len(indices))
+    return [row for name in model.labels if name in found for row in _rows(name, found[name], min_texts)]
+
+
+def _rows(
+    label: str, by_word: Mapping[str, list[tuple[float, float, int]]], min_texts: int
+) -> list[WordEffect]:
+    known = {word: np.array(values) for word, values in by_word.items() if len(values) >= min_texts}
+    drawn = shrink_means([values[:, 0] for values in known.values()])
+    rows = [
+        WordEffect(
+            label,
+            word,
+            len(values),
+            int(values[:, 2].sum()),
+            mean.value,
+            mean.low,
+            mean.high,
+            float(values[:, 0].mean()),
+            float(values[:, 1].mean()),
+        )
+        for (word, values), mean in zip(known.items(), drawn, strict=True)
+    ]
+    return sorted(rows, key=lambda row: (-row.effect, row.word))

@@ -1,0 +1,41 @@
+"""docs/tour.ipynb, cell by cell, as a notebook would run it."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TOUR = Path(__file__).parents[1] / "docs" / "tour.ipynb"
+
+
+def run_cell(source: str, names: dict[str, Any]) -> Any:
+    """What a notebook shows of a cell: the value of its last expression."""
+    tree = ast.parse(source)
+    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, "tour", "exec"), names)
+    return eval(compile(ast.Expression(last.value), "tour", "eval"), names) if last is not None else None
+
+
+def test_every_cell_runs_and_shows_what_the_text_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    cells = json.loads(TOUR.read_text(encoding="utf-8"))["cells"]
+    shown = [run_cell("".join(cell["source"]), names) for cell in cells if cell["cell_type"] == "code"]
+    assert all(not cell.get("outputs") for cell in cells), "the page holds no results of some machine"
+    scores, why, top, unknown, table, pairs, words = shown
+    assert scores["accuracy"] > 0.8
+    assert 0.8 < scores["baseline"]["accuracy"] <= 1
+    assert len(why) == 2
+    assert "zyzzyva" in why._repr_html_()
+    assert set(top["rank"]) == {1, 2}
+    assert "zyzzyva" in unknown
+    assert all(pair.startswith("attention/") for pair in table["pair"][:1])
+    assert "<" in pairs._repr_html_()
+    assert words[0][3] > 0
+    assert words[0][4] > 0, "its interval is above zero"
