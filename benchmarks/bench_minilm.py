@@ -246,7 +246,7 @@ def ours_ig(
         ):
             scores[i] = score[:n]
         gaps[indices], changes[indices] = found.gap.abs(), found.scale
-        passes += int(found.backward_passes)
+        passes += int(torch.as_tensor(found.backward_passes).sum())
     return scores, gaps, changes, passes
 
 

@@ -138,7 +138,7 @@ def test_figures_are_written_as_svg_and_png(tables: dict[str, pa.Table], tmp_pat
     assert [path.name for path in written] == ["jsd-x.svg", "jsd-x.png"]
     svg = written[0].read_text()
     assert svg.startswith("<svg")
-    assert theme.PALETTE["c0"][0] in svg
+    assert theme.PALETTE[theme.CLASSES[0]][0] in svg
     assert written[1].read_bytes().startswith(b"\x89PNG")
     with pytest.raises(Mistake, match="is a file"):
         export.write_figures({"jsd": spec}, written[0])

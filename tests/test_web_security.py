@@ -120,7 +120,7 @@ def harmless(html: str) -> None:
     tags.feed(html)
     assert tags.tags <= OURS
     assert not tags.bad
-    assert set(tags.scripts) <= {"/static/site.js", "/static/prediction.js"}
+    assert set(tags.scripts) <= {"/static/site.js", "/static/prediction.js", "/attention.js"}
     assert not re.search("[\u202a-\u202e\u2066-\u2069\x00\x1b]", html)
 
 

@@ -125,7 +125,7 @@ class Run:
     def attention(self) -> str:
         """What kind of attention it has, and what else makes it another model than others with that attention."""
         kind = str(self._about_model("attention") or self.info["config"]["model"]["attention"])
-        return ", ".join([kind, *cures_of(self.info["config"])])
+        return ", ".join(dict.fromkeys([kind, *cures_of(self.info["config"])]))
 
     @property
     def seed(self) -> int | None:
