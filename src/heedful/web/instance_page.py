@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from anyio import to_thread
 from fastapi import Request
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from heedful.errors import Mistake
@@ -38,7 +38,7 @@ async def instance_page(site: Site, request: Request, name: str, place: int) -> 
     methods = _methods(request)
     if methods or request.query_params.get("live") == "1":
         return await site.models.long.ask(request, lambda: asked_page(site, request, name, place, methods))
-    return await run_in_threadpool(stored_page, site, request, name, place)
+    return await to_thread.run_sync(stored_page, site, request, name, place, limiter=site.drawing)
 
 
 def _methods(request: Request) -> list[str]:

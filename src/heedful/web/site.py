@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from anyio import CapacityLimiter
 from fastapi import Request
 
 from heedful.errors import Mistake
@@ -23,6 +24,8 @@ class Site:
     texts: Texts
     results: Results = field(default_factory=Results)
     models: Models = field(default_factory=Models)
+    # Pages of stored rows are drawn by so many threads: dozens would only wait for Python's lock, and for each other.
+    drawing: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(3))
 
     @cached_property
     def verdicts(self) -> Verdicts:
