@@ -268,7 +268,8 @@ def against_ferret(made: Any, examples: Sequence[Example], counter: Counter, fol
         return
     theirs = json.loads(done.stdout.splitlines()[-1])
     lengths = made.encode(some).lengths
-    lime = {"n_samples": int((lengths**2).mean())}  # ferret's takes the square of the tokens
+    samples = int((lengths**2).mean())  # ferret's takes the square of the tokens, and no more
+    lime = {"n_samples": samples, "max_samples": samples}
     shap = {"n_permutations": 6, "max_permutations": 6}
     options: dict[str, Any] = {
         "operators": ["delete"], "methods": FERRET_METHODS, "exact": 0, "beam": 0, "draws": 1,
