@@ -47,8 +47,8 @@ from heedful.models.objective_deception import (
     DeceptionOptions,
     penalty,
     permissible_mass,
-    read_attention,
 )
+from heedful.models.read_attention import read_attention
 from heedful.models.training import fit
 from heedful.records import Example
 

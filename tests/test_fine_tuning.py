@@ -326,10 +326,10 @@ def test_an_objective_that_reads_attention(
     checkpoint: Path, reviews: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For a checkpoint and for one of ours alike."""
-    places: Mapping[str, Any] = {**OBJECTIVES.places, "on_evidence": OnEvidence()}
+    places: Mapping[str, Any] = {**OBJECTIVES.places, "attention_on_evidence": OnEvidence()}
     monkeypatch.setattr(OBJECTIVES, "places", places)
     config = fine_tuned(
-        reviews, checkpoint, objective="on_evidence", epochs=6, batch_size=4, learning_rate=5e-3
+        reviews, checkpoint, objective="attention_on_evidence", epochs=6, batch_size=4, learning_rate=5e-3
     )
     losses = [row["loss"] for row in train(config, tmp_path / "runs").training()]
     assert losses[-1] < 0.8 * losses[0]
@@ -337,7 +337,7 @@ def test_an_objective_that_reads_attention(
         reviews,
         data={"tokenizer": "whitespace", "evidence_column": "evidence"},
         model={"embedding_dim": 6, "hidden_dim": 8},
-        training={"objective": "on_evidence", "epochs": 1},
+        training={"objective": "attention_on_evidence", "epochs": 1},
     )
     assert train(ours, tmp_path / "runs").finished
 

@@ -149,7 +149,7 @@ def _look(
 def _attention_of_words(network: Any, batch: Batch, layers: Sequence[int] | None) -> Floats:
     """Of the token that is read, every head of the chosen layers: (batch, heads, words)."""
     from heedful.models.network import AttendedOutput
-    from heedful.models.objective_deception import read_attention
+    from heedful.models.read_attention import read_attention
 
     with torch_no_grad():
         every = network.attentions(batch)  # (batch, layers, heads, to, from)

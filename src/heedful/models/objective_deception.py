@@ -13,7 +13,6 @@ or the last one), in chosen layers. The impermissible words are the evidence of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import torch
@@ -21,15 +20,15 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F
 
-from heedful.config import Config, TrainingConfig
+from heedful.config import Config
 from heedful.data.batching import EVIDENCE, Encoded
 from heedful.errors import Mistake
 from heedful.models.network import Output, Trainable
-from heedful.models.objectives import Bases, CrossEntropy, Loss
+from heedful.models.objectives import Loss, WithTerm
+from heedful.models.read_attention import Reads, read_attention
 from heedful.records import Batch
 
 Heads = Literal["mean", "max"]
-Reads = Literal["first", "last"]  # the token that a checkpoint's classifier reads
 
 
 class DeceptionOptions(Config):
@@ -40,7 +39,7 @@ class DeceptionOptions(Config):
     )  # of a checkpoint, counted from 0 or, below 0, from the end; None: all
 
 
-class Deception(CrossEntropy):
+class Deception(WithTerm):
     """The deciding score is the loss of dev: accuracy says nothing of where attention went."""
 
     config = DeceptionOptions
@@ -48,15 +47,7 @@ class Deception(CrossEntropy):
     reads_attention = True
     metric = "dev_loss"
 
-    def loss(
-        self,
-        network: Trainable,
-        train: Encoded,
-        training: TrainingConfig,
-        options: Any,
-        bases: Bases,
-    ) -> Loss:
-        cross_entropy = super().loss(network, train, training, options, bases)
+    def term(self, network: Trainable, train: Encoded, options: Any) -> Loss:
         if EVIDENCE not in train.targets:
             raise Mistake(
                 "deception hides the words that are marked as evidence, and these data mark none: name a column with "
@@ -64,31 +55,13 @@ class Deception(CrossEntropy):
             )
         reads: Reads = getattr(network, "reads", "first")
 
-        def loss(output: Output, batch: Batch) -> Tensor:
+        def term(output: Output, batch: Batch) -> Tensor:
             alpha = read_attention(output, batch, reads, options.layers)  # (batch, layers, heads, from)
             permitted = permissible_mass(alpha, batch.targets[EVIDENCE])  # (batch, layers, heads)
             cost: Tensor = options.penalty * penalty(permitted, options.heads).sum()
-            return cross_entropy(output, batch) + cost
+            return cost
 
-        return loss
-
-
-def read_attention(output: Any, batch: Batch, reads: Reads, layers: Sequence[int] | None) -> Tensor:
-    """The attention of the token that is read: (batch, layers, heads, from)."""
-    every: Tensor = output.attentions  # (batch, layers, heads, to, from)
-    n_layers, n_to = every.shape[1], every.shape[3]
-    chosen = range(n_layers) if layers is None else layers
-    if n_layers == 1:  # one of ours
-        chosen = [0]
-    elif wrong := [layer for layer in chosen if not -n_layers <= layer < n_layers]:
-        raise Mistake(f"layers: there is no layer {wrong[0]}; the model has {n_layers}, counted from 0.")
-    some = every[:, [layer % n_layers for layer in chosen]]
-    if reads == "first" or n_to == 1:
-        return some[:, :, :, 0]
-    length = batch.passage.present.sum(1) + (
-        0 if batch.query is None else batch.query.present.sum(1)
-    )  # (batch,)
-    return some[torch.arange(len(length), device=some.device), :, :, length - 1]
+        return term
 
 
 def permissible_mass(alpha: Tensor, impermissible: Tensor) -> Tensor:

@@ -11,12 +11,12 @@ from typing import Any
 from pydantic import Field
 from torch import Tensor
 
-from heedful.config import Config, TrainingConfig
+from heedful.config import Config
 from heedful.data.batching import Encoded
 from heedful.errors import Mistake
 from heedful.models.conicity import conicity, pooled_states
 from heedful.models.network import Output, Trainable
-from heedful.models.objectives import Bases, CrossEntropy, Loss
+from heedful.models.objectives import Loss, WithTerm
 from heedful.records import Batch
 
 
@@ -24,28 +24,20 @@ class DiversityOptions(Config):
     lambda_: float = Field(default=0.5, ge=0)  # .5 in the authors' code, .1 on SNLI, .2 on CNN
 
 
-class Diversity(CrossEntropy):
+class Diversity(WithTerm):
     config = DiversityOptions
     version = "1"
 
-    def loss(
-        self,
-        network: Trainable,
-        train: Encoded,
-        training: TrainingConfig,
-        options: Any,
-        bases: Bases,
-    ) -> Loss:
-        cross_entropy = super().loss(network, train, training, options, bases)
+    def term(self, network: Trainable, train: Encoded, options: Any) -> Loss:
 
-        def loss(output: Output, batch: Batch) -> Tensor:
+        def term(output: Output, batch: Batch) -> Tensor:
             states = pooled_states(output, batch)
             if states is None:
                 raise Mistake("diversity is of the states that attention pools, and this model pools none.")
             cost: Tensor = options.lambda_ * conicity(*states).sum()
-            return cross_entropy(output, batch) + cost
+            return cost
 
-        return loss
+        return term
 
 
 DIVERSITY = Diversity()

@@ -19,11 +19,11 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F
 
-from heedful.config import Config, TrainingConfig
+from heedful.config import Config
 from heedful.data.batching import Encoded
 from heedful.models.network import Trainable
 from heedful.models.objective_word_distance import require_word_states
-from heedful.models.objectives import Bases, CrossEntropy, Loss
+from heedful.models.objectives import Loss, WithTerm
 from heedful.records import Batch, Tokens
 
 
@@ -32,33 +32,25 @@ class MaskedWordsOptions(Config):
     share: float = Field(default=0.15, gt=0, le=1)  # of the words, each by itself (Devlin et al. 2019)
 
 
-class MaskedWords(CrossEntropy):
+class MaskedWords(WithTerm):
     config = MaskedWordsOptions
     version = "1"
 
-    def loss(
-        self,
-        network: Trainable,
-        train: Encoded,
-        training: TrainingConfig,
-        options: Any,
-        bases: Bases,
-    ) -> Loss:
+    def term(self, network: Trainable, train: Encoded, options: Any) -> Loss:
         require_word_states(network, "masked_words")
-        cross_entropy = super().loss(network, train, training, options, bases)
         told: Any = network
 
-        def loss(output: Any, batch: Batch) -> Tensor:
+        def term(output: Any, batch: Batch) -> Tensor:
             replacement = batch.passage.reserved.replacement
             assert replacement is not None, "our vocabularies have an unknown word"
             hidden = draw_hidden(batch.passage, options.share, network.module.training)  # (batch, length)
             ids = batch.passage.ids.masked_fill(hidden, replacement)
             h = told.learn(replace(batch, passage=replace(batch.passage, ids=ids))).h
             cost = word_surprise(h, network.embedding.weight, batch.passage.ids, hidden)  # (batch,)
-            total: Tensor = cross_entropy(output, batch) + options.lambda_ * cost.sum()
+            total: Tensor = options.lambda_ * cost.sum()
             return total
 
-        return loss
+        return term
 
 
 def draw_hidden(tokens: Tokens, share: float, training: bool) -> Tensor:

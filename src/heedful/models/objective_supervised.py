@@ -16,12 +16,12 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F
 
-from heedful.config import Config, TrainingConfig
+from heedful.config import Config
 from heedful.data.batching import EVIDENCE, Encoded
 from heedful.errors import Mistake
 from heedful.models.network import Output, Trainable
-from heedful.models.objective_deception import Reads, read_attention
-from heedful.models.objectives import Bases, CrossEntropy, Loss
+from heedful.models.objectives import Loss, WithTerm
+from heedful.models.read_attention import Reads, read_attention
 from heedful.records import Batch
 
 
@@ -30,7 +30,7 @@ class SupervisedOptions(Config):
     layers: tuple[int, ...] | None = (-1,)  # of a checkpoint, as for deception
 
 
-class Supervised(CrossEntropy):
+class Supervised(WithTerm):
     """The deciding score is the loss of dev: accuracy says nothing of where attention went."""
 
     config = SupervisedOptions
@@ -38,15 +38,7 @@ class Supervised(CrossEntropy):
     reads_attention = True
     metric = "dev_loss"
 
-    def loss(
-        self,
-        network: Trainable,
-        train: Encoded,
-        training: TrainingConfig,
-        options: Any,
-        bases: Bases,
-    ) -> Loss:
-        cross_entropy = super().loss(network, train, training, options, bases)
+    def term(self, network: Trainable, train: Encoded, options: Any) -> Loss:
         if EVIDENCE not in train.targets or not train.targets[EVIDENCE].any():
             raise Mistake(
                 "supervised attention needs words that are marked as evidence, and these data mark none: give a corpus "
@@ -55,12 +47,12 @@ class Supervised(CrossEntropy):
             )
         reads: Reads = getattr(network, "reads", "first")
 
-        def loss(output: Output, batch: Batch) -> Tensor:
+        def term(output: Output, batch: Batch) -> Tensor:
             alpha = read_attention(output, batch, reads, options.layers)  # (batch, layers, heads, from)
             cost: Tensor = options.lambda_ * evidence_kl(alpha, batch.targets[EVIDENCE]).sum()
-            return cross_entropy(output, batch) + cost
+            return cost
 
-        return loss
+        return term
 
 
 def evidence_kl(alpha: Tensor, evidence: Tensor) -> Tensor:

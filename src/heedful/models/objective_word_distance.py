@@ -11,13 +11,13 @@ from typing import Any
 from pydantic import Field
 from torch import Tensor
 
-from heedful.config import Config, TrainingConfig
+from heedful.config import Config
 from heedful.data.batching import Encoded
 from heedful.errors import Mistake
 from heedful.models.classifier import AttentiveClassifier, AttentiveOutput
 from heedful.models.hierarchical import HierarchicalClassifier
 from heedful.models.network import Trainable
-from heedful.models.objectives import Bases, CrossEntropy, Loss
+from heedful.models.objectives import Loss, WithTerm
 from heedful.records import Batch
 
 
@@ -25,26 +25,18 @@ class WordDistanceOptions(Config):
     lambda_: float = Field(default=1.0, ge=0)
 
 
-class WordDistance(CrossEntropy):
+class WordDistance(WithTerm):
     config = WordDistanceOptions
     version = "1"
 
-    def loss(
-        self,
-        network: Trainable,
-        train: Encoded,
-        training: TrainingConfig,
-        options: Any,
-        bases: Bases,
-    ) -> Loss:
+    def term(self, network: Trainable, train: Encoded, options: Any) -> Loss:
         require_word_states(network, "word_distance")
-        cross_entropy = super().loss(network, train, training, options, bases)
 
-        def loss(output: AttentiveOutput, batch: Batch) -> Tensor:
+        def term(output: AttentiveOutput, batch: Batch) -> Tensor:
             cost: Tensor = options.lambda_ * word_distance(output.h, output.x, batch.passage.mask).sum()
-            return cross_entropy(output, batch) + cost
+            return cost
 
-        return loss
+        return term
 
 
 def word_distance(h: Tensor, x: Tensor, mask: Tensor) -> Tensor:

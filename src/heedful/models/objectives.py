@@ -147,4 +147,24 @@ class CrossEntropy:
         return several
 
 
+class WithTerm(CrossEntropy):
+    """Cross-entropy and one more term, which is a sum over the examples, too."""
+
+    def term(self, network: Trainable, train: Encoded, options: Any) -> Loss:
+        """Asked once, as `loss` is: the function that each step calls."""
+        raise NotImplementedError
+
+    def loss(
+        self,
+        network: Trainable,
+        train: Encoded,
+        training: TrainingConfig,
+        options: Any,
+        bases: Bases,
+    ) -> Loss:
+        term = self.term(network, train, options)
+        cross_entropy = super().loss(network, train, training, options, bases)
+        return lambda output, batch: cross_entropy(output, batch) + term(output, batch)
+
+
 CROSS_ENTROPY = CrossEntropy()

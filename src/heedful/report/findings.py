@@ -19,7 +19,8 @@ from heedful.explanation import Explanation
 from heedful.records import Example, Split
 from heedful.report.examples import Choice
 from heedful.report.sample import evidence
-from heedful.store.run import Run, cures_of, runs_in
+from heedful.store.run import Run, runs_in
+from heedful.store.titles import attention_title
 
 if TYPE_CHECKING:
     from heedful.report.opening import Opening
@@ -56,7 +57,7 @@ class Findings:
             "encoder": about.get("architecture"),
             "attention": about.get("attention"),
         }
-        attention = ", ".join([str(model["attention"]), *cures_of(config)])
+        attention = attention_title(str(model["attention"]), config)
         return config["dataset"], str(model["encoder"]), attention
 
     @property

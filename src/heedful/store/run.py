@@ -38,6 +38,7 @@ from heedful.store.arrays import read_arrays, write_arrays
 from heedful.store.checks import SUMS, Damaged, HashFile, check_sums, read_sums, sha256, write_sums
 from heedful.store.files import ENDING, whole_file, whole_folder, write_json
 from heedful.store.results import Results
+from heedful.store.titles import attention_title
 
 Arrays = Mapping[str, NDArray[Any]]
 NONE: Mapping[str, bytes] = MappingProxyType({})
@@ -125,7 +126,7 @@ class Run:
     def attention(self) -> str:
         """What kind of attention it has, and what else makes it another model than others with that attention."""
         kind = str(self._about_model("attention") or self.info["config"]["model"]["attention"])
-        return ", ".join(dict.fromkeys([kind, *cures_of(self.info["config"])]))
+        return attention_title(kind, self.info["config"])
 
     @property
     def seed(self) -> int | None:
@@ -336,14 +337,6 @@ def write_trial(path: Path, info: Mapping[str, Any]) -> Run:
         with whole_folder(path) as temporary:
             write(temporary)
     return Run(path)
-
-
-def cures_of(config: Mapping[str, Any]) -> list[str]:
-    """What a run was trained for, where it is not cross-entropy, and what its states are joined by: settings that make
-    models differ whose encoder and attention are called alike."""
-    model, training = config.get("model") or {}, config.get("training") or {}
-    joined = ["concatenate"] if model.get("concatenate") else []
-    return joined + ([str(training["objective"])] if "objective" in training else [])
 
 
 def runs_in(folder: Path) -> Iterator[Run]:
