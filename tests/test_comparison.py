@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
+from typer.testing import CliRunner
 
+from heedful.cli import app
 from heedful.engine.study import PublishedBy, Study, read_study, study_names
+from heedful.errors import Mistake
 from heedful.experiments import Published
 from heedful.experiments.comparison import Table, difference
 from heedful.experiments.correlation_baselines import by_rule, constant, error, reproduced, same_order
 from heedful.experiments.correlation_cells import Cell, cells
-from heedful.experiments.correlation_published import headlines
+from heedful.experiments.correlation_published import Agreement
+from heedful.experiments.experiment import VERDICT
+from heedful.experiments.verdict import Verdict, to_json
 from heedful.measure.prediction import Pair, Variation, far, variation
 from heedful.measure.statistics import between_seeds
-from heedful.report.comparison import Finished, by_setting, comparisons, evidence
+from heedful.report.comparison import Finished, agreement_tables, by_setting, comparisons, evidence, page
+from heedful.report.summaries_file import read_summaries, write_summaries
 
 SETTING = ("sst", "bilstm", "additive")
 
@@ -152,7 +160,7 @@ def test_shares_stand_beside_what_rules_without_models_get() -> None:
     assert reproduced(cells, guess) == (3, 4)  # 0.3 is within 0.12 of 0.40, not of 0.10; 0.5 is exact twice
     assert error(cells, 0, guess) == pytest.approx((0.1 + 0.2 + 0 + 0) / 4)
     assert error(cells, 1) == pytest.approx(0.18)
-    said = " ".join(headlines(cells, ("paper", "files")))
+    said = " ".join(Agreement.of(cells, ("paper", "files")).sentences())
     assert "gets 3." in said
     assert "the constants 0.075" in said
     assert "of the published sets to each other 0.200" in said
@@ -184,3 +192,66 @@ def test_the_order_of_encoders() -> None:
 @pytest.mark.parametrize("name", study_names())
 def test_every_study_of_ours_can_be_read(name: str) -> None:
     assert read_study(name).datasets
+
+
+def test_a_page_is_made_again_of_the_summaries(tmp_path: Path) -> None:
+    """And nothing is run: no data, no weights, no texts."""
+    study = read_study("jain-wallace")
+    runs = [trained(encoder, seed) for encoder in ("bilstm", "cnn") for seed in range(2)]
+    path = tmp_path / "summaries.parquet"
+    write_summaries(path, runs)
+    again = read_summaries(path)
+    assert len(again) == 4
+    assert page("jain-wallace", again, study) == page("jain-wallace", runs, study)
+    done = CliRunner().invoke(
+        app, ["study", "jain-wallace", "--from", str(path), "--write", str(tmp_path / "p.md")]
+    )
+    assert done.exit_code == 0, done.output
+    assert (
+        page("jain-wallace", runs, study).splitlines()[:4] == (tmp_path / "p.md").read_text().splitlines()[:4]
+    )
+    (tmp_path / "other.parquet").write_text("no table")
+    for wrong in ("other.parquet", "missing.parquet"):
+        done = CliRunner().invoke(app, ["study", "jain-wallace", "--from", str(tmp_path / wrong)])
+        assert isinstance(done.exception, Mistake), done.output
+        assert wrong in str(done.exception)
+
+
+def trained(encoder: str, seed: int) -> Finished:
+    """With made numbers; the verdict is kept with the summary, as in a run's folder."""
+    value = 0.1 * seed + (0.3 if encoder == "bilstm" else 0.5) + 1 / 3
+    tau = {"n": 100, "mean": value, "std": 0.2, "sig_frac": 0.5}
+    line = {"overall": {"tau": tau}, "by_class": {"0": {"tau": tau}}}
+    verdict = Verdict(
+        "Does it?", "for", "yes", "it does", "a rule", "does", value, value - 0.1, value + 0.1, (0.2,)
+    )
+    stored: dict[str, dict[str, Any]] = {
+        "performance": {"f1": value, "accuracy": value},
+        "correlation": {"attention/gradient_x_input": line, VERDICT: to_json(verdict)},
+    }
+    return Finished(("sst", encoder, "additive"), seed, stored)
+
+
+def test_agreement_of_variants_is_each_ones_own() -> None:
+    study = read_study("jain-wallace-setup")
+    runs = [
+        replace(trained(encoder, seed), setting=("sst", encoder, f"additive, {variant}"))
+        for encoder in ("bilstm", "average")
+        for seed in range(2)
+        for variant in ("authors", "fewer_vectors")
+    ]
+    far_off = {
+        "attention/gradient_x_input": {
+            "overall": {"tau": {"n": 9, "mean": -0.9, "std": 0.1, "sig_frac": 0.0}},
+            "by_class": {},
+        }
+    }
+    runs += [Finished(("sst", "bilstm", "additive, sst_all_before"), 0, {"correlation": far_off})]
+    (table,) = agreement_tables(runs, study)
+    cells = {row[1]: dict(zip(table.header, row, strict=True)) for row in table.rows}
+    assert list(cells) == ["authors", "sst_all_before", "fewer_vectors"]  # in the order of the study
+    assert cells["authors"] | {"variant": ""} == cells["fewer_vectors"] | {"variant": ""}
+    assert (cells["authors"]["runs"], cells["sst_all_before"]["runs"]) == ("4", "1")
+    assert cells["sst_all_before"]["within 0.12"] == "0 of 1"
+    assert cells["sst_all_before"]["error to `files`"] == "1.251"  # the files have .3512 over all texts
+    assert "agreement" in page("jain-wallace-setup", runs, study)

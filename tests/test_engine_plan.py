@@ -198,17 +198,65 @@ def test_what_a_study_does_differently_on_one_dataset(tmp_path: Path) -> None:
     study = read_study("jain-wallace")
     sst, babi = (study.config(name, "cnn", "dot", 3, "glove") for name in ("sst", "babi1"))
     assert (sst.vectors, sst.training.missing_vectors, sst.training.patience) == ("glove", "zeros", None)
-    assert (babi.vectors, babi.training.patience, babi.training.epochs) == (None, 15, 100)
+    assert (babi.vectors, babi.training.patience, babi.training.epochs) == (None, None, 100)
+    assert (sst.data.tokenizer, sst.data.vocabulary, sst.training.keep_from) == ("words_and_digits", "all", 2)
+    assert (babi.model.query_pooling, babi.training.reduction, babi.training.attention_decay) == (
+        "max",
+        "mean",
+        True,
+    )
+    units = {name: study.config("babi1", name, "dot", 0).model.hidden_dim for name in study.encoders}
+    assert units == {"bilstm": 64, "cnn": 32, "average": 32}
     assert study.has(sst, "glove")
     assert not study.has(sst)
     assert not study.has(sst.model_copy(update={"training": TrainingConfig()}), "glove")
     path = tmp_path / "own.toml"
     path.write_text(
         'title = "t"\ndatasets = ["sst"]\nencoders = ["cnn"]\nattentions = ["dot"]\nexperiments = []\n'
-        'published = "jain-wallace"\n'
+        'like = "jain-wallace"\nby_encoder = {}\noptions = {}\non = {}\n'
     )
     own = read_study(str(path))
     assert (own.numbers, own.sources, own.datasets) == (study.numbers, study.sources, ("sst",))
+    assert own.config("sst", "cnn", "dot", 0).data.tokenizer is None
+
+
+def test_seeds_and_limits_of_one_dataset() -> None:
+    study = read_study("jain-wallace")
+    chosen = select(
+        study, datasets=["20news", "babi2"], encoders=["cnn"], attentions=["dot"], also_missing=True
+    )
+    assert [(config.dataset, config.seed) for config in chosen.configs] == [
+        *(("20news", seed) for seed in range(5)),
+        *(("babi2", seed) for seed in range(3)),
+    ]
+    limits = {one.experiment: one.limit for one in chosen.asks_on["babi2"]}
+    assert limits == {"correlation": None, "permutation": None, "adversarial": 200}
+    assert "20news" not in chosen.asks_on
+    fewer = select(study, datasets=["20news"], seeds=2, limit=7, also_missing=True)
+    assert {config.seed for config in fewer.configs} == {0, 1}
+    assert {one.limit for one in (*fewer.asks, *fewer.asks_on["babi2"])} == {7}
+
+
+def test_a_study_like_another(tmp_path: Path) -> None:
+    """Everything that it does not say; of [on.DATASET] what the models are, not how often or what is asked."""
+    study, like = read_study("jain-wallace"), read_study("jain-wallace-setup")
+    assert like.by_encoder == study.by_encoder
+    assert set(like.on) == {"sst", "20news", "babi1"}
+    assert like.on["babi1"].by_encoder == study.on["babi1"].by_encoder
+    assert (like.on["babi1"].seeds, like.on["babi1"].limits, like.options) == (None, {}, {})
+    same = like.config("babi1", "cnn", "additive", 1, "glove", "authors")
+    assert same == study.config("babi1", "cnn", "additive", 1, "glove")
+    before = like.config("babi1", "cnn", "additive", 1, "glove", "babi_all_before")
+    assert (before.model.hidden_dim, before.model.query_pooling, before.training.patience) == (60, "mean", 15)
+    for text, says in {
+        'like = "jain-wallace"\ndatasets = "sst"\n': "datasets: a list is needed",
+        'like = "jain-walace"\n': "jain-wallace",
+        'like = "LOOP"\n': "without end",
+    }.items():
+        path = tmp_path / "own.toml"
+        path.write_text('title = "t"\n' + text.replace("LOOP", str(path)))
+        with pytest.raises(Mistake, match=says):
+            read_study(str(path))
 
 
 def test_a_study_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

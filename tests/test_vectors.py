@@ -70,6 +70,18 @@ def test_coverage_of_running_words(tmp_path: Path) -> None:
     assert vectors.tokens == 0.6
 
 
+def test_fewer_words_may_be_given_a_vector(tmp_path: Path) -> None:
+    """The rarest lose theirs, whatever their place in the file."""
+    path, counts = write(tmp_path / "v.txt", ROWS), {"naïve": 9, "bad": 5, "good": 2, "rare": 1}
+    half = load_vectors(path, VOCABULARY, rng=rng(), missing="zeros", counts=counts, cover=0.5)
+    assert [VOCABULARY.words[i] for i in np.flatnonzero(half.found)] == ["bad", "naïve"]
+    assert not half.matrix[VOCABULARY.words.index("good")].any()
+    assert (half.types, half.tokens) == (0.5, 14 / 17)
+    all_of_them = load_vectors(path, VOCABULARY, rng=rng(), counts=counts, cover=1.0)
+    plain = load_vectors(path, VOCABULARY, rng=rng(), counts=counts)
+    np.testing.assert_array_equal(all_of_them.matrix, plain.matrix)
+
+
 def test_the_first_vector_of_a_word_counts_and_words_may_have_blanks(tmp_path: Path) -> None:
     place = write(tmp_path / "v.txt", ["good 1 2 3", ". . . 4 5 6", "at name@domain.com 1 1 1", "good 7 8 9"])
     vectors = load_vectors(place, VOCABULARY, rng=rng())

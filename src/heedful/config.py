@@ -157,6 +157,8 @@ class TrainingConfig(Config):
     # accuracy), the one with the least training loss, for an objective that is not about labels, or the least dev loss.
     metric: Literal["roc_auc", "accuracy", "loss", "dev_loss"] | None = None
     missing_vectors: Literal["normal", "zeros"] = "normal"
+    # At most this share of the words has a vector, whatever the file has: what would one that knows fewer change?
+    cover: float | None = Field(default=None, gt=0, le=1, exclude_if=lambda value: value is None)
     train_embeddings: bool = True
     # What is made small, by name, and that objective's own settings: written only where they are not the defaults.
     objective: ObjectiveName = Field(default=CROSS_ENTROPY, exclude_if=lambda value: value == CROSS_ENTROPY)

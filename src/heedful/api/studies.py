@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from heedful.engine.workspace import Workspace
     from heedful.explanation import Explanation
     from heedful.records import Example
+    from heedful.report.comparison import Finished
     from heedful.report.export import Written
     from heedful.store.run import Run
 
@@ -69,14 +70,25 @@ class PlannedStudy:
             raise Mistake("--as-published is for --dry-run: what is not here cannot be run.")
         return carry_out(self.plan, self.workspace, progress, engine, cores=cores, address=address)
 
-    def compare(self) -> str:
-        """Ours beside what was published, from every finished run of the study in the folder, as Markdown."""
-        from heedful.engine.study import notes_of, read_study
-        from heedful.report.comparison import finished_runs, page
+    def finished(self) -> list[Finished]:
+        """Every finished run of the study in the folder."""
+        from heedful.engine.study import read_study
+        from heedful.report.comparison import finished_runs
 
         study = read_study(self.name)
-        found = finished_runs(self.workspace.runs, lambda config: study.variant_of(config, self.vectors))
-        return page(self.name, found, study, notes_of(self.name))
+        return finished_runs(self.workspace.runs, lambda config: study.variant_of(config, self.vectors))
+
+    def compare(self) -> str:
+        """Ours beside what was published, from every finished run of the study in the folder, as Markdown."""
+        return compare(self.name, self.finished())
+
+
+def compare(name: str, runs: Sequence[Finished]) -> str:
+    """The page of a study, from the summaries of its runs."""
+    from heedful.engine.study import notes_of, read_study
+    from heedful.report.comparison import page
+
+    return page(name, runs, read_study(name), notes_of(name))
 
 
 def plan_study(

@@ -76,6 +76,17 @@ def study(
         Path | None,
         typer.Option("--write", help="Write the comparison here, as Markdown, instead of showing it."),
     ] = None,
+    summaries: Annotated[
+        Path | None,
+        typer.Option(
+            "--summaries",
+            help="Write the summaries of the runs here, too: one small Parquet file, from which --from makes the page.",
+        ),
+    ] = None,
+    kept: Annotated[
+        Path | None,
+        typer.Option("--from", help="Nothing is run: the comparison is made of these summaries."),
+    ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -83,9 +94,16 @@ def study(
 
     Example: heedful study jain-wallace --dataset sst --encoder bilstm --seeds 3
     """
-    from heedful.api.studies import plan_study
+    from heedful.api.studies import compare, plan_study
     from heedful.engine.progress import Progress
+    from heedful.report.summaries_file import read_summaries, write_summaries
 
+    for path, option in ((write, "--write"), (summaries, "--summaries")):
+        if path is not None:
+            check_output(path, option)
+    if kept is not None:
+        show_comparison(compare(name, read_summaries(kept)), write)
+        return
     planned = plan_study(
         name,
         runs=runs,
@@ -113,8 +131,6 @@ def study(
         found = planned.estimate(cores)
         typer.echo(json.dumps(found.to_json()) if as_json else found.describe())
         return
-    if write is not None:
-        check_output(write, "--write")
     with going_on(progress):
         report = planned.run(progress, engine.value, cores=cores, address=address)
     if as_json:
@@ -123,6 +139,9 @@ def study(
         show(planned.plan, report)
         show_failures(report, planned.workspace)
         show_comparison(planned.compare(), write)
+    if summaries is not None:
+        write_summaries(summaries, planned.finished())
+        progress.say(f"summaries are in {summaries}")
     if not report.complete:
         raise typer.Exit(1)
 

@@ -46,12 +46,14 @@ def load_vectors(
     rng: np.random.Generator,
     missing: Missing = "normal",
     counts: Mapping[str, int] | None = None,
+    cover: float | None = None,
 ) -> Vectors:
     """Vectors from a path, or by a name that is looked for in the data folders ("glove6b_100d").
 
     A word that has none gets a draw from N(0, 1) (Jain & Wallace 2019, appendix A.1) or zeros, as in their
     code; padding always zeros. Of a word that comes twice the first vector counts. `counts`, of every word
-    of a corpus, adds the coverage of running words.
+    of a corpus, adds the coverage of running words. With `cover`, at most that share of the vocabulary has a vector,
+    as if the file knew fewer words: the rarest words lose theirs.
     """
     source = locate_vectors(spec, data_dirs)
     rows = _folder_rows(source, vocabulary) if source.is_dir() else _file_rows(source, vocabulary)
@@ -61,6 +63,9 @@ def load_vectors(
     if not known:
         raise Mistake(f"{source} has a vector for none of the {len(vocabulary) - len(MARKERS)} words.")
     dim = len(next(iter(known.values())))
+    if cover is not None:
+        often = sorted(known, key=lambda word_id: -(counts or {}).get(vocabulary.words[word_id], 0))
+        known = {i: known[i] for i in often[: max(1, round(cover * (len(vocabulary) - len(MARKERS))))]}
     shape = (len(vocabulary), dim)
     matrix = (
         rng.standard_normal(shape, dtype=np.float32) if missing == "normal" else np.zeros(shape, np.float32)

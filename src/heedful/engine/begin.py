@@ -86,9 +86,12 @@ def fresh_network(
         vectors = word2vec.train_word2vec(words, vocabulary, model_config.embedding_dim, config.seed)
     elif config.vectors is not None:
         rng = np.random.default_rng([config.seed, 0])
-        missing, folders = config.training.missing_vectors, locate.data_dirs(data_dirs)
+        training, folders = config.training, locate.data_dirs(data_dirs)
         counts = Counter(chain.from_iterable(text.forms for text in words))
-        vectors = load_vectors(config.vectors, vocabulary, folders, missing=missing, rng=rng, counts=counts)
+        vectors = load_vectors(
+            config.vectors, vocabulary, folders, rng=rng, missing=training.missing_vectors, counts=counts,
+            cover=training.cover,
+        )  # fmt: skip
         model_config = model_config.with_vectors(vectors.matrix.shape[1])
     has_query = corpus.task != "classification"
     network = build(model_config, text.n_ids, len(corpus.labels), has_query, config.seed)

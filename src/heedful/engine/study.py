@@ -25,7 +25,7 @@ from heedful.errors import Mistake, one_of, short
 from heedful.experiments import EXPERIMENTS, Published
 
 MOST_SEEDS = 10_000
-DEEPEST = 5  # studies that take their published numbers from one another
+DEEPEST = 5  # studies that are like one another
 _FOLDER = files("heedful") / "studies"
 
 
@@ -42,9 +42,12 @@ class OnDataset(Config):
     vectors: bool = True  # False: word vectors are learned from the texts, whichever are given
     data: dict[str, Any] = Field(default_factory=dict)
     model: dict[str, Any] = Field(default_factory=dict)
+    by_encoder: dict[EncoderName, dict[str, Any]] = Field(default_factory=dict)
     training: dict[str, Any] = Field(default_factory=dict)
     options: dict[str, dict[str, Any]] = Field(default_factory=dict)  # of an experiment
+    limits: dict[str, int] = Field(default_factory=dict)  # of an experiment
     experiments: tuple[str, ...] | None = None  # in place of the study's
+    seeds: int | None = Field(default=None, ge=1, le=MOST_SEEDS)
 
 
 class Variant(Config):
@@ -88,7 +91,7 @@ class Study(Config):
         default_factory=dict
     )  # the first is what the others are compared with
     questions: tuple[Question, ...] = ()  # asked of the variants
-    published: str | None = None  # the study whose published numbers are also this one's
+    like: str | None = None  # the study that everything is of that this one does not say itself
     numbers: tuple[Published, ...] = ()  # in the file: rows, or the name of a CSV file beside it
     sources: tuple[PublishedBy, ...] = ()  # of the numbers, the most trusted first
 
@@ -104,12 +107,15 @@ class Study(Config):
         """One run of the study; `vectors` in place of the study's own. A variant may have an encoder or an attention of
         its own."""
         here, own = self.on.get(dataset, OnDataset()), self.variants.get(variant, Variant())
-        by_encoder = {str(name): settings for name, settings in self.by_encoder.items()}
         chosen = {"encoder": encoder, "attention": attention, **own.model}
+        sizes, sizes_here = (
+            {str(name): settings for name, settings in some.by_encoder.items()}.get(chosen["encoder"], {})
+            for some in (self, here)
+        )
         return configure(
             dataset,
             data={**self.data, **here.data, **own.data},
-            model={**self.model, **by_encoder.get(chosen["encoder"], {}), **here.model, **chosen},
+            model={**self.model, **sizes, **here.model, **sizes_here, **chosen},
             training={**self.training, **here.training, **own.training},
             vectors=(vectors or self.vectors) if here.vectors else None,
             seed=seed,
@@ -152,10 +158,18 @@ def study_names() -> list[str]:
     return sorted(name.removesuffix(".toml").replace("_", "-") for name in endings)
 
 
-def read_study(name: str, above: tuple[str, ...] = ()) -> Study:
-    """A study by name ("jain-wallace") or a TOML file of one's own; unknown keys, and unused ones, are refused.
+def read_study(name: str) -> Study:
+    """A study by name ("jain-wallace") or a TOML file of one's own; unknown keys, and unused ones, are refused."""
+    values, where = _values(name)
+    study = Study.parse(values, where)
+    check_sections(study, where)
+    return study
 
-    `above`: the studies whose published numbers are these, one after the other.
+
+def _values(name: str, above: tuple[str, ...] = ()) -> tuple[dict[str, Any], str]:
+    """What a study's file says, and all else that the study says that it is `like`; and what to call it.
+
+    `above`: the studies that are like this one, one after the other.
     """
     path = Path(name)
     folder: Traversable
@@ -175,14 +189,36 @@ def read_study(name: str, above: tuple[str, ...] = ()) -> Study:
         raise Mistake(f"{where} is not TOML: {str(error)[:200]}.") from None
     if isinstance(values.get("numbers"), str):
         values["numbers"] = read_numbers(folder / values["numbers"])
-    study = Study.parse(values, where)
-    check_sections(study, where)
-    if study.published is None:
-        return study
+    like = values.get("like")
+    if not isinstance(like, str):
+        return values, where
     if len(above) >= DEEPEST:
-        raise Mistake(f"{where}: published: these studies refer to each other without end.")
-    theirs = read_study(study.published, (*above, name))
-    return study.model_copy(update={"numbers": theirs.numbers, "sources": theirs.sources})
+        raise Mistake(f"{where}: like: these studies refer to each other without end.")
+    theirs, _ = _values(like, (*above, name))
+    for part in ("datasets", "encoders", "experiments"):
+        if not isinstance(values.get(part, []), list):
+            raise Mistake(f"{where}: {part}: a list is needed.")
+    return _without_strangers(theirs, values), where
+
+
+OF_MODELS = ("vectors", "data", "model", "by_encoder", "training")  # of [on.DATASET]
+
+
+def _without_strangers(theirs: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+    """What a study says, over what the one says that it is like: of that all but what is about something outside its
+    grid, and how often and what the other asks on one dataset."""
+    grid = theirs | values
+    if "on" not in values:
+        on = theirs.get("on", {}).items()
+        grid["on"] = {
+            name: {part: said for part, said in here.items() if part in OF_MODELS}
+            for name, here in on
+            if name in grid["datasets"]
+        }
+    for part, kept in {"by_encoder": "encoders", "options": "experiments", "limits": "experiments"}.items():
+        if part not in values:
+            grid[part] = {name: said for name, said in theirs.get(part, {}).items() if name in grid[kept]}
+    return grid
 
 
 def check_sections(study: Study, where: str) -> None:
@@ -195,12 +231,18 @@ def check_sections(study: Study, where: str) -> None:
     sections = [
         *((f"[on.{name}]", name, "dataset", study.datasets) for name in study.on),
         *((f"[by_encoder.{name}]", str(name), "encoder", encoders) for name in study.by_encoder),
+        *(
+            (f"[on.{dataset}.by_encoder.{name}]", str(name), "encoder", encoders)
+            for dataset, here in study.on.items()
+            for name in here.by_encoder
+        ),
         *((f"[options.{name}]", name, "experiment", experiments) for name in study.options),
         *((f"[limits] {name}", name, "experiment", experiments) for name in study.limits),
         *(
-            (f"[on.{dataset}.options.{name}]", name, "experiment", asked[dataset])
+            (f"[on.{dataset}.{part}.{name}]", name, "experiment", asked[dataset])
             for dataset, here in study.on.items()
-            for name in here.options
+            for part, names in (("options", here.options), ("limits", here.limits))
+            for name in names
         ),
         *(
             (f"[variants.{variant}] datasets", name, "dataset", study.datasets)
@@ -280,7 +322,7 @@ def select(
         grid = product(
             dict.fromkeys(encoders or study.encoders),
             dict.fromkeys(attentions or study.attentions),
-            range(seeds or study.seeds),
+            range(seeds or study.on.get(dataset, OnDataset()).seeds or study.seeds),
             [name for name in variants or study.variants or ("",) if _fits(study, name, dataset)],
         )  # the variants of one seed stand together: what is finished can be compared
         configs += [
@@ -290,11 +332,16 @@ def select(
 
     def asks(here: OnDataset) -> tuple[Ask, ...]:
         names = dict.fromkeys(experiments or here.experiments or study.experiments)
-        most = {name: study.limits.get(name) if limit is None else limit for name in names}
+        limits = {**study.limits, **here.limits}
+        most = {name: limits.get(name) if limit is None else limit for name in names}
         options = {name: {**study.options.get(name, {}), **here.options.get(name, {})} for name in names}
         return tuple(ask(name, options[name], split, most[name]) for name in names)
 
-    others = {name: asks(here) for name, here in study.on.items() if here.options or here.experiments}
+    others = {
+        name: asks(here)
+        for name, here in study.on.items()
+        if (here.options, here.limits, here.experiments) != ({}, {}, None)
+    }
     return Selection(tuple(configs), asks(OnDataset()), missing, others)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -61,10 +61,12 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Sentences for the top of a study's page, and tables."""
+    """Sentences for the top of a study's page, and tables; and how well ours agree with what was published, in columns
+    of a table (heading -> number), so that variants of a study can be set beside each other."""
 
     headlines: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
+    agreement: Mapping[str, str] = field(default_factory=dict)
 
 
 def measures_beside(title: str, measures: Sequence[Measure], evidence: Evidence) -> Comparison:

@@ -6,7 +6,8 @@ what simple rules get (correlation_baselines.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean
 
@@ -21,44 +22,83 @@ def compare(evidence: Evidence) -> Comparison:
     found = list(cells(evidence))
     if not found:
         return Comparison()
-    told = headlines(found, evidence.sources) if reproduced(found)[1] else ()  # of what was published
-    return Comparison(tuple(told), (table(found, evidence.sources),))
+    agreed = Agreement.of(found, evidence.sources)
+    tables = (table(found, evidence.sources),)
+    if not agreed.known:  # nothing of it was published
+        return Comparison(tables=tables)
+    return Comparison(tuple(agreed.sentences()), tables, agreed.columns())
 
 
-def headlines(found: Sequence[Cell], sources: Sequence[str]) -> Iterator[str]:
-    """Each share beside what a rule gets that needs no model, so that it can be seen what it is worth."""
-    guess = constant(found)
-    near, known = reproduced(found)
-    share = f" ({near / known:.0%})" if known else ""
-    yield (
-        f"**{near} of {known}** mean correlations that were published are within {CLOSE} of either published set"
-        f"{share}. One constant for each encoder and measure, the mean of the published numbers themselves, gets "
-        f"{reproduced(found, guess)[0]}."
-    )
-    errors = [
-        f"to `{source}` {ours_:.3f} (the constants {constants:.3f})"
-        for at, source in enumerate(sources)
-        if (ours_ := error(found, at)) is not None and (constants := error(found, at, guess)) is not None
-    ]
-    if errors:
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How well our cells agree with the published ones, each number beside what a rule gets that needs no model: so it
+    can be seen what it is worth."""
+
+    known: int  # cells that were published
+    near: int  # within CLOSE of either published set; then of one constant for each encoder and measure
+    near_constant: int
+    errors: Mapping[
+        str, tuple[float, float]
+    ]  # source -> mean absolute error of our means, and of the constants
+    each_other: float | None  # mean absolute difference of the published sets
+    inside: int  # the prediction interval, of so many that have one
+    told: int
+    same: int  # pairs of encoders in the published order, by ours and by a rule, of so many
+    same_rule: int
+    pairs: int
+
+    @classmethod
+    def of(cls, found: Sequence[Cell], sources: Sequence[str]) -> Agreement:
+        guess = constant(found)
+        near, known = reproduced(found)
+        errors = {
+            source: (ours_, constants)
+            for at, source in enumerate(sources)
+            if (ours_ := error(found, at)) is not None and (constants := error(found, at, guess)) is not None
+        }
         between = [
             abs(x - y) for cell in found for x, y in combinations([m for m in cell.means if m is not None], 2)
         ]
-        each_other = f"; of the published sets to each other {fmean(between):.3f}" if between else ""
-        yield f"Mean absolute error of our means: {', '.join(errors)}{each_other}."
-    known_variation = variation((cell.ours, cell.means) for cell in found)
-    told = [beyond for cell in found if (beyond := far(cell.ours, cell.means, known_variation)) is not None]
-    if told:
+        varied = variation((cell.ours, cell.means) for cell in found)
+        told = [beyond for cell in found if (beyond := far(cell.ours, cell.means, varied)) is not None]
+        same, pairs = same_order(found)
+        return cls(
+            known, near, reproduced(found, guess)[0], errors, fmean(between) if between else None,
+            told.count(False), len(told), same, same_order(found, by_rule)[0], pairs,
+        )  # fmt: skip
+
+    def sentences(self) -> Iterator[str]:
         yield (
-            f"**{told.count(False)} of {len(told)}** are inside the 95% prediction interval that our seeds and the "
-            "spread between the published sets allow; 95% would be expected if nothing but chance were different."
+            f"**{self.near} of {self.known}** mean correlations that were published are within {CLOSE} of either "
+            f"published set ({self.near / self.known:.0%}). One constant for each encoder and measure, the mean of the "
+            f"published numbers themselves, gets {self.near_constant}."
         )
-    same, pairs = same_order(found)
-    yield (
-        f"Which of two encoders has the higher τ_g or τ_loo, on one dataset with one attention, is as published in "
-        f"**{same} of {pairs}** comparisons. The rule “average > CNN > BiLSTM”, without any model, gets "
-        f"{same_order(found, by_rule)[0]}."
-    )
+        errors = [f"to `{name}` {e:.3f} (the constants {c:.3f})" for name, (e, c) in self.errors.items()]
+        if errors:
+            between = self.each_other
+            each_other = "" if between is None else f"; of the published sets to each other {between:.3f}"
+            yield f"Mean absolute error of our means: {', '.join(errors)}{each_other}."
+        if self.told:
+            yield (
+                f"**{self.inside} of {self.told}** are inside the 95% prediction interval that our seeds and the "
+                "spread between the published sets allow; 95% would be expected if nothing but chance were different."
+            )
+        yield (
+            f"Which of two encoders has the higher τ_g or τ_loo, on one dataset with one attention, is as published in "
+            f"**{self.same} of {self.pairs}** comparisons. The rule “average > CNN > BiLSTM”, without any model, gets "
+            f"{self.same_rule}."
+        )
+
+    def columns(self) -> dict[str, str]:
+        """Without the constants: on one dataset they would be the published numbers themselves."""
+        errors = {f"error to `{name}`": f"{ours_:.3f}" for name, (ours_, _) in self.errors.items()}
+        return {
+            f"within {CLOSE}": f"{self.near} of {self.known}",
+            **errors,
+            "inside the prediction interval": f"{self.inside} of {self.told}",
+            "encoders in order": f"{self.same} of {self.pairs}",
+            "by the rule alone": str(self.same_rule),
+        }
 
 
 def table(found: Sequence[Cell], sources: Sequence[str]) -> Table:

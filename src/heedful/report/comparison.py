@@ -5,8 +5,8 @@ As Markdown, for files and for the terminal; no torch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +29,28 @@ from heedful.report.variants import VariantRun, effects
 from heedful.store.run import runs_in
 
 PERFORMANCE = "performance"  # of the models themselves: summarised like an experiment
+AGREEMENT = "Each variant by itself, over its seeds; what the columns mean is said on the page of the study it is like."
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A run's summaries by experiment; PERFORMANCE among them."""
+    """A run's summaries by experiment, as they were stored; PERFORMANCE among them."""
 
     setting: Setting
     seed: int
-    summaries: Mapping[str, Mapping[str, Any]]
-    verdicts: Mapping[str, Verdict] = field(default_factory=dict)  # by experiment
+    stored: Mapping[str, Mapping[str, Any]]
     variant: VariantRun | None = None  # its rows, where the study compares variants
+
+    @property
+    def summaries(self) -> Mapping[str, Mapping[str, Any]]:
+        """Without their verdicts."""
+        return {name: without_verdict(one)[0] for name, one in self.stored.items()}
+
+    @property
+    def verdicts(self) -> Mapping[str, Verdict]:
+        """By experiment."""
+        found = ((name, without_verdict(one)[1]) for name, one in self.stored.items())
+        return {name: verdict for name, verdict in found if verdict is not None}
 
 
 def finished_runs(folder: Path, variant_of: Callable[[RunConfig], str | None]) -> list[Finished]:
@@ -53,11 +64,9 @@ def finished_runs(folder: Path, variant_of: Callable[[RunConfig], str | None]) -
         if variant is not None:
             kept = {name: run.results.summary(name) for name in (PERFORMANCE, *EXPERIMENTS)}
             setting = setting_of(config.dataset, config.model.encoder, config.model.attention, variant)
-            parts = {name: without_verdict(one) for name, one in kept.items() if one}
-            verdicts = {name: verdict for name, (_, verdict) in parts.items() if verdict is not None}
-            summaries = {name: one for name, (one, _) in parts.items()}
+            stored = {name: one for name, one in kept.items() if one}
             rows = VariantRun(config.dataset, variant, config.seed, run) if variant else None
-            found.append(Finished(setting, config.seed, summaries, verdicts, rows))
+            found.append(Finished(setting, config.seed, stored, rows))
     return found
 
 
@@ -127,6 +136,8 @@ def page(name: str, runs: Sequence[Finished], study: Study, notes: str = "") -> 
 
 def _compare_variants(runs: Sequence[Finished], study: Study) -> Comparison:
     """What each variant changes, in sentences and tables, and all that was published of them."""
+    if study.variants and not study.questions:  # nothing is asked of them but how well they agree
+        return Comparison(tables=tuple(agreement_tables(runs, study)))
     rows = sorted(
         (run.variant for run in runs if run.variant is not None),
         key=lambda run: study.datasets.index(run.dataset) if run.dataset in study.datasets else 99,
@@ -141,6 +152,30 @@ def _compare_variants(runs: Sequence[Finished], study: Study) -> Comparison:
     verdicts = verdict_table([(s, [run.verdicts for run in some]) for s, some in here.items()])
     tables = (overview_table(study, found), *variant_tables(study, found), verdicts, published)
     return Comparison(tuple(answers(study, found)), tuple(table for table in tables if table is not None))
+
+
+def agreement_tables(runs: Sequence[Finished], study: Study) -> Iterator[Table]:
+    """For each experiment: how well each variant agrees with what was published, dataset by dataset."""
+    sources = [source.name for source in study.sources]
+    by_variant: dict[tuple[str, str], list[Finished]] = {}
+    for setting, here in by_setting(runs, study).items():
+        dataset, encoder, (attention, _, variant) = *setting[:2], setting[2].partition(", ")
+        plain = [replace(run, setting=(dataset, encoder, attention)) for run in here]
+        by_variant.setdefault((dataset, variant), []).extend(plain)
+    for experiment in EXPERIMENTS:
+        agreed = {
+            about: compare(experiment, evidence(experiment, by_setting(some, study), study.numbers, sources))
+            for about, some in by_variant.items()
+        }
+        headings = list(dict.fromkeys(heading for one in agreed.values() for heading in one.agreement))
+        rows = [
+            (*about, str(len(by_variant[about])), *(one.agreement.get(heading, "-") for heading in headings))
+            for about, one in agreed.items()
+            if one.agreement
+        ]
+        if rows:
+            title = f"{experiment}: agreement with what was published"
+            yield Table(title, ("dataset", "variant", "runs", *headings), tuple(rows), AGREEMENT)
 
 
 def scores(found: Evidence) -> Comparison:

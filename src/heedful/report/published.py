@@ -24,7 +24,7 @@ def _published() -> tuple[dict[Setting, list[Published]], list[str]]:
     numbers: dict[Setting, list[Published]] = {}
     sources: list[str] = []
     for study in map(read_study, study_names()):
-        if study.published is None:
+        if study.like is None:
             sources += [source.name for source in study.sources if source.name not in sources]
             for row in study.numbers:
                 numbers.setdefault(row.setting, []).append(row)
