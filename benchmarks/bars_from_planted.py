@@ -2,8 +2,9 @@
 
     python benchmarks/bars_from_planted.py [--seeds 3] [--texts 200] [--encoder average ...] [--runs FOLDER]
 
-The label of a `planted` text is decided by words that are known. *Right*: a model with additive attention, whose most
-attended word is a deciding one in at least 95% of the texts (others are left out, and counted). *Irrelevant*: a model
+The label of a `planted` text is decided by words that are known. *Right*: a model whose additive
+attention was trained towards the deciding words (objective `supervised`), and whose most attended word is one of them
+in at least 95% of the texts (others are left out, and counted). *Irrelevant*: a model
 that was trained with uniform attention, and is then given weights at random: nothing in it was learned from them.
 Those whose accuracy is then below 90% are left out, and counted: they no longer predict.
 For each verdict the number that it grades is printed for both, beside its bars. A bar that can be
@@ -45,6 +46,7 @@ def trained(encoder: str, attention: str, seed: int, runs: Path) -> Model:
         CORPUS,
         encoder=encoder,
         attention=attention,
+        objective="cross_entropy" if attention == "uniform" else "supervised",
         seed=seed,
         runs=runs,
         epochs=EPOCHS,
