@@ -1,27 +1,34 @@
 """How often do the intervals hold the true value? Simulation, for shapes that measures of texts have.
 
     python benchmarks/coverage_of_intervals.py [--repeats 4000] [--sizes 20 100] [--only exponential]
+    python benchmarks/coverage_of_intervals.py --run RUN ...    of the measures that finished runs have
 
 For each kind of interval that heedful prints and each number of texts, the share of samples whose 95% interval holds
 the true value: means (`mean_interval`, what every summary prints), means of tau, paired differences, shares
 (`proportion`), medians (`quantile`), and means over training runs that differ and share their texts (`over_runs`).
-Last, how often a method that ranks words at random is called better than random (`paired`, at the 5% level).
+With --run, samples are drawn from the rows that a run's experiments have stored, so the shapes are real ones: the true
+value is the mean of all its texts. Last, how often a method that ranks words at random is called better than random
+(`paired`, at the 5% level).
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.experiments import EXPERIMENTS
 from heedful.measure import calibration
+from heedful.measure.columns import frame
 from heedful.measure.levels import over_runs
 from heedful.measure.paired import paired
 from heedful.measure.rank import kendall
-from heedful.measure.statistics import Interval, Range, mean_interval, proportion, quantile
+from heedful.measure.statistics import Interval, Range, mean_interval, proportion, quantile, summarise
+from heedful.store.run import Run
 
 Floats = NDArray[np.float64]
 Generator = np.random.Generator
@@ -130,6 +137,33 @@ def better_than_random(n: int, seeds: int) -> Interval:
     return calibration.false_positive_rate(claim, seeds)
 
 
+def real_measures(path: Path) -> Iterator[tuple[str, Floats, tuple[float, float]]]:
+    """Every measure of a run's experiments: its name, its values, and what it can be."""
+    run = Run(path)
+    for name, experiment in EXPERIMENTS.items():
+        if run.results.summary(name) is None:
+            continue
+        table = run.results.rows(name)
+        for measure in experiment.measures:
+            values = frame(table, measure.column, experiment.by, measure.group).value
+            values = values[~np.isnan(values)]
+            if len(values) > 1 and values.std() > 0:
+                possible = experiment.columns[measure.column].possible
+                yield f"{path.name.rsplit('-', 1)[0]}: {measure.key}", values, possible
+
+
+def coverage_of_rows(values: Floats, possible: Range, n: int, repeats: int) -> float:
+    """Yes and no are summarised as a share, as the experiments do."""
+    share = bool(np.isin(values, (0.0, 1.0)).all())
+
+    def ends(rng: Generator) -> Range:
+        drawn = rng.choice(values, n)
+        found = summarise(drawn, resamples=RESAMPLES, within=possible, yes_or_no=share)
+        return found.low, found.high
+
+    return calibration.coverage(ends, float(values.mean()), repeats).value
+
+
 def _ends(found: Interval) -> Range:
     return found.low, found.high
 
@@ -141,8 +175,29 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=4000)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of texts")
     parser.add_argument("--only", default="", help="kinds whose name has this")
+    parser.add_argument("--run", type=Path, nargs="+", help="of the rows of these runs")
     asked = parser.parse_args()
     repeats, sizes = asked.repeats, tuple(asked.sizes)
+    kinds: dict[str, Callable[[int, int], float]] = {
+        name: partial(coverage_of_rows, values, possible)
+        for run in asked.run or ()
+        for name, values, possible in real_measures(run)
+    }
+    if not asked.run:
+        kinds = made_up()
+    print(f"coverage of 95% intervals, {repeats} samples each; texts: {', '.join(map(str, sizes))}")
+    width = max(map(len, kinds), default=0)
+    for name, of in kinds.items():
+        if asked.only in name:
+            print(f"  {name:{width}s} {'  '.join(f'{of(n, repeats):.1%}' for n in sizes)}", flush=True)
+    if asked.only or asked.run:
+        return
+    print("a random ranking is called better than random (two-sided test at 5%, and higher), 200 seeds")
+    print("  " + "  ".join(f"{n} texts: {better_than_random(n, 200).value:.1%}" for n in sizes))
+
+
+def made_up() -> dict[str, Callable[[int, int], float]]:
+    """Every kind of interval, for shapes that are written down here."""
     kinds: dict[str, Callable[[int, int], float]] = {
         f"mean, {name}": partial(coverage, *shape) for name, shape in (SHAPES | HARD).items()
     }
@@ -154,14 +209,7 @@ def main() -> None:
     for runs in (2, 3, 5, 10):
         for between in (0.5, 0.1, 0.0):
             kinds[f"{runs} runs, std {between:g} between"] = partial(coverage_over_runs, runs, between)
-    print(f"coverage of 95% intervals, {repeats} samples each; texts: {', '.join(map(str, sizes))}")
-    for name, of in kinds.items():
-        if asked.only in name:
-            print(f"  {name:34s} {'  '.join(f'{of(n, repeats):.1%}' for n in sizes)}", flush=True)
-    if asked.only:
-        return
-    print("a random ranking is called better than random (two-sided test at 5%, and higher), 200 seeds")
-    print("  " + "  ".join(f"{n} texts: {better_than_random(n, 200).value:.1%}" for n in sizes))
+    return kinds
 
 
 if __name__ == "__main__":

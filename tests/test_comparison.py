@@ -246,12 +246,12 @@ def test_agreement_of_variants_is_each_ones_own() -> None:
             "by_class": {},
         }
     }
-    runs += [Finished(("sst", "bilstm", "additive, sst_all_before"), 0, {"correlation": far_off})]
+    runs += [Finished(("sst", "bilstm", "additive, sst_texts_before"), 0, {"correlation": far_off})]
     (table,) = agreement_tables(runs, study)
     cells = {row[1]: dict(zip(table.header, row, strict=True)) for row in table.rows}
-    assert list(cells) == ["authors", "sst_all_before", "fewer_vectors"]  # in the order of the study
+    assert list(cells) == ["authors", "sst_texts_before", "fewer_vectors"]  # in the order of the study
     assert cells["authors"] | {"variant": ""} == cells["fewer_vectors"] | {"variant": ""}
-    assert (cells["authors"]["runs"], cells["sst_all_before"]["runs"]) == ("4", "1")
-    assert cells["sst_all_before"]["within 0.12"] == "0 of 1"
-    assert cells["sst_all_before"]["error to `files`"] == "1.251"  # the files have .3512 over all texts
+    assert (cells["authors"]["runs"], cells["sst_texts_before"]["runs"]) == ("4", "1")
+    assert cells["sst_texts_before"]["within 0.12"] == "0 of 1"
+    assert cells["sst_texts_before"]["error to `files`"] == "1.251"  # the files have .3512 over all texts
     assert "agreement" in page("jain-wallace-setup", runs, study)

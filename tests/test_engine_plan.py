@@ -246,8 +246,12 @@ def test_a_study_like_another(tmp_path: Path) -> None:
     assert (like.on["babi1"].seeds, like.on["babi1"].limits, like.options) == (None, {}, {})
     same = like.config("babi1", "cnn", "additive", 1, "glove", "authors")
     assert same == study.config("babi1", "cnn", "additive", 1, "glove")
-    before = like.config("babi1", "cnn", "additive", 1, "glove", "babi_all_before")
-    assert (before.model.hidden_dim, before.model.query_pooling, before.training.patience) == (60, "mean", 15)
+    before = like.config("babi1", "cnn", "additive", 1, "glove", "babi_network_before")
+    assert (before.model.hidden_dim, before.model.query_pooling, before.training.patience) == (
+        60,
+        "mean",
+        None,
+    )
     for text, says in {
         'like = "jain-wallace"\ndatasets = "sst"\n': "datasets: a list is needed",
         'like = "jain-walace"\n': "jain-wallace",

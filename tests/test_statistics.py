@@ -250,3 +250,14 @@ def test_the_smallest_detectable_effect_is_detected_with_its_power(n: int) -> No
     assert math.isnan(minimum_detectable(1.0, 1))
     with pytest.raises(ValueError, match="effect of 0"):
         texts_needed(0.0, 1.0)
+
+
+def test_of_yes_and_no_the_interval_is_that_of_a_share() -> None:
+    """Twenty times no says little of a share of 2%; a t interval would be empty."""
+    never = summarise(np.zeros(20), yes_or_no=True)
+    assert (never.mean, never.low) == (0.0, 0.0)
+    assert never.high == pytest.approx(statistics.proportion(0, 20).high)
+    some, two_of_three = summarise([1.0, 0.0, np.nan, 1.0], yes_or_no=True), statistics.proportion(2, 3)
+    assert (some.n, some.low, some.high) == (3, two_of_three.low, two_of_three.high)
+    ties = np.array([1.0, 0.5, 0.0, 1.0])  # not only yes and no
+    assert summarise(ties, yes_or_no=True) == summarise(ties)

@@ -210,7 +210,12 @@ def _by_class(table: pa.Table) -> Line:
 def _line(table: pa.Table) -> Line:
     p, known = column(table, "p"), [name for name in MEASURES if name in table.column_names]
     line = {
-        name: spread(column(table, name), p if name == "tau" else None, within=COLUMNS[name].possible)
+        name: spread(
+            column(table, name),
+            p if name == "tau" else None,
+            within=COLUMNS[name].possible,
+            yes_or_no=name == "same_first",
+        )
         for name in known
     }
     line["tau"]["significant"] = plain(asdict(significant(column(table, "tau"), p)))

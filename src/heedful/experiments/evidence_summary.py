@@ -62,7 +62,7 @@ def _by_class(rows: pa.Table) -> Line:
 
 
 def _line(rows: pa.Table) -> Line:
-    return {name: spread(column(rows, name)) for name in MEASURES}
+    return {name: spread(column(rows, name), yes_or_no=name == "hit") for name in MEASURES}
 
 
 def _against_chance(each: dict[str, pa.Table], name: str) -> dict[str, Line]:

@@ -61,8 +61,8 @@ def summarise(table: pa.Table) -> Summary:
     found = {name: _against_random(table, name) for name in methods_of(table) if name != RANDOM}
     adjusted = benjamini_hochberg([np.nan if line["p"] is None else line["p"] for line in found.values()])
     return {
-        "overall": spread(column(table, "correct")),
-        "none": spread(column(rows_of(table, "method", NONE), "correct")),
+        "overall": spread(column(table, "correct"), yes_or_no=True),
+        "none": spread(column(rows_of(table, "method", NONE), "correct"), yes_or_no=True),
         "curves": {name: _curve(rows_of(table, "method", name)) for name in methods_of(table)},
         "against_random": {
             name: line | plain({"q": float(q)})
@@ -74,7 +74,7 @@ def summarise(table: pa.Table) -> Summary:
 def _curve(rows: pa.Table) -> list[Line]:
     fraction = column(rows, "fraction")
     return [
-        {"fraction": float(one)} | spread(column(rows, "correct")[fraction == one])
+        {"fraction": float(one)} | spread(column(rows, "correct")[fraction == one], yes_or_no=True)
         for one in np.unique(fraction)
     ]
 

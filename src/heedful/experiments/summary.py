@@ -53,15 +53,21 @@ def grouped(table: pa.Table, line: Callable[[pa.Table], Line]) -> dict[str, Any]
     }
 
 
-def spread(values: Floats, p: Floats | None = None, *, within: statistics.Range | None = None) -> Line:
-    """n, undefined, mean, std, interval of the mean (low, high; inside what the measure can be, `within`), and with
-    p-values sig_frac.
+def spread(
+    values: Floats,
+    p: Floats | None = None,
+    *,
+    within: statistics.Range | None = None,
+    yes_or_no: bool = False,
+) -> Line:
+    """n, undefined, mean, std, interval of the mean (low, high; inside what the measure can be, `within`; of a share,
+    where the values are 1 and 0, `yes_or_no`), and with p-values sig_frac.
 
     The bootstrap has a generator of its own, always the same: a summary is a function of its table. It draws
     1000 samples, and fewer of large tables (200 from 20000 rows on), whose interval is narrow anyway.
     """
     resamples = int(np.clip(4_000_000 // max(1, len(values)), 200, 1000))
-    line = asdict(statistics.summarise(values, p, resamples=resamples, within=within))
+    line = asdict(statistics.summarise(values, p, resamples=resamples, within=within, yes_or_no=yes_or_no))
     if p is None:
         del line["sig_frac"]
     return plain(line)

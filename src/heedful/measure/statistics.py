@@ -72,10 +72,12 @@ def summarise(
     resamples: int = 1000,
     level: float = 0.95,
     within: Range | None = None,
+    yes_or_no: bool = False,
 ) -> Summary:
     """Mean, standard deviation and interval of the mean of the values (n,) that are not nan.
 
-    With p-values of the same shape, also the share that is significant; `within` as in `mean_interval`.
+    With p-values of the same shape, also the share that is significant; `within` as in `mean_interval`. `yes_or_no`:
+    the values are 1 and 0, so their mean is a share, and the interval that of `proportion`.
     """
     values = flat(values)
     defined = ~np.isnan(values)
@@ -89,7 +91,11 @@ def summarise(
     if not kept.size:
         nan = float("nan")
         return Summary(0, int(values.size), nan, nan, nan, nan, share)
-    low, high = mean_interval(kept, seed=seed, resamples=resamples, level=level, within=within)
+    if yes_or_no and np.isin(kept, (0.0, 1.0)).all():
+        share_of = proportion(int(kept.sum()), kept.size, level=level)
+        low, high = share_of.low, share_of.high
+    else:
+        low, high = mean_interval(kept, seed=seed, resamples=resamples, level=level, within=within)
     mean, std = float(kept.mean()), float(kept.std())
     return Summary(int(kept.size), int((~defined).sum()), mean, std, low, high, share)
 
