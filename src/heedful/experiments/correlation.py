@@ -12,7 +12,6 @@ with one word or constant scores: that is null, is counted, and is never average
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -85,11 +84,10 @@ def run(
     `overlap_expected` and `same_first_expected`, what they would be if one of the two were a random ranking."""
     import torch
 
-    from heedful.models.classifier import AttentiveClassifier
+    from heedful.experiments.observe import in_float64
 
     CORRELATION.check(model.can)
-    if isinstance(model, AttentiveClassifier):  # ours are small: ranks of float64, not of float32's rounding
-        model = copy.deepcopy(model).double()
+    model = in_float64(model)
     methods = methods_of(config, model, states or {})
     generator_of = generators(rng)
     for examples, batch in batches:

@@ -9,6 +9,7 @@ should not be decided by rounding.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, Self, TypeVar
@@ -314,6 +315,14 @@ def observer(network: Network, view: View | None = None, general: bool = False) 
         )
 
     return observe
+
+
+def in_float64(network: Network) -> Network:
+    """A copy of one of ours, whose numbers are then not decided by float32's rounding; they are small. Others as they
+    are."""
+    from heedful.models.classifier import AttentiveClassifier
+
+    return copy.deepcopy(network).double() if isinstance(network, AttentiveClassifier) else network
 
 
 def common_fields(

@@ -59,10 +59,10 @@ def run(
     rng: np.random.Generator,
 ) -> Iterator[Chunk]:
     """Rows: `median`, `mean` and `max` of the TVD over the permutations; undefined without words."""
-    from heedful.experiments.observe import observer
+    from heedful.experiments.observe import in_float64, observer
 
     PERMUTATION.check(model.can)
-    observe, generator_of = observer(model, config.view()), generators(rng)
+    observe, generator_of = observer(in_float64(model), config.view()), generators(rng)
     for examples, batch in batches:
         seen = observe(examples, batch)
         at_once = max(1, _CELLS // (config.permutations * max(1, seen.alpha.shape[1])))
@@ -199,7 +199,7 @@ COLUMNS = {
 
 PERMUTATION = Experiment(
     name="permutation", question=QUESTION, paper="Jain & Wallace 2019, section 4.2.1",
-    config=PermutationConfig, needs=frozenset({"attends", "edits_attention"}), version="1", run=run,
+    config=PermutationConfig, needs=frozenset({"attends", "edits_attention"}), version="2", run=run,
     summarise=summarise, asks="whether the prediction changes when attention is shuffled", columns=COLUMNS,
     scale="change of the prediction when the attention is shuffled, 1 being all of it",
     measures=(
