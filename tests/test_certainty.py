@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.experiments.certainty import control, grades_of, other_bars, over_seeds, settle, texts_to_decide
+from heedful.experiments.known_attention import KNOWN, Known, beside_bars
 from heedful.experiments.verdict import (
     HEADLINES,
     Grade,
@@ -180,3 +181,15 @@ def test_every_grade_has_its_words() -> None:
     from heedful.experiments.verdict import BELIEVE, MARKS
 
     assert set(MARKS) == set(BELIEVE) == set(HEADLINES) == set(get_args(Grade))
+
+
+def test_what_cannot_tell_right_from_irrelevant_attention_has_no_say() -> None:
+    """A right model reaches every bar but that of the adversary, who is as free with right attention as with any."""
+    assert {name for name, known in KNOWN.items() if not known.tells} == {"adversarial"}
+    assert Known((0.2, 0.4), (0.5, 0.6)).tells  # also where less is better
+    assert "no say in the headline" in beside_bars("adversarial")
+    assert "no say" not in beside_bars("correlation")
+    assert beside_bars("conicity") == ""
+    free, others = made(0.1, 0.05, 0.15), [made(0.9, 0.88, 0.92), made(0.95, 0.9, 1.0)]
+    assert grade_of([*others, free]) == "mixed"
+    assert grade_of([*others, replace(free, counts=False)]) == "for"

@@ -31,6 +31,7 @@ from heedful.experiments import (
 )
 from heedful.experiments.comparison import Evidence
 from heedful.experiments.description import number_at, value_at
+from heedful.experiments.known_attention import KNOWN, beside_bars
 from heedful.experiments.verdict import OUR_OWN
 from heedful.measure.columns import frame, rows_of
 from heedful.report.comparison import Finished, page
@@ -201,7 +202,8 @@ def test_a_verdict_has_a_grade_an_interval_and_a_rule_and_survives_its_file(
     assert verdict.low is not None
     assert verdict.high is not None
     assert verdict.low <= verdict.value <= verdict.high
-    assert verdict.source == OUR_OWN
+    assert verdict.source == (beside_bars(name) or OUR_OWN)
+    assert name not in KNOWN or verdict.counts == KNOWN[name].tells
     assert list(verdict.bars) == sorted(verdict.bars)
     assert len(verdict.bars) == 2
     assert any(f"{bar:g}" in verdict.rule or f"{bar:.0%}" in verdict.rule for bar in verdict.bars)

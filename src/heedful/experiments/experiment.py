@@ -22,6 +22,7 @@ from heedful.errors import Mistake
 from heedful.experiments.certainty import settle
 from heedful.experiments.comparison import Comparison, Evidence, measures_beside
 from heedful.experiments.description import Column, Measure, MethodMeasure, Reason, Statistic, Trial, Weights
+from heedful.experiments.known_attention import KNOWN, beside_bars
 from heedful.experiments.verdict import Verdict, from_json, to_json
 from heedful.figures.figure import Figure
 
@@ -121,7 +122,10 @@ class Experiment:
         if self.judge is None:
             return None
         texts = len(pc.unique(trial.table["example"]))
-        return replace(settle(self.judge(trial), texts), scale=self.scale)
+        found = replace(settle(self.judge(trial), texts), scale=self.scale)
+        if self.name not in KNOWN:
+            return found
+        return replace(found, source=beside_bars(self.name), counts=found.counts and KNOWN[self.name].tells)
 
     def compare(self, evidence: Evidence) -> Comparison:
         """Runs of a study beside published numbers."""
@@ -150,6 +154,7 @@ class Experiment:
         own = [made.__module__ for made in (self.summarise, self.judge) if made is not None]
         names = (
             "experiments.certainty",
+            "experiments.known_attention",
             "experiments.summary",
             "experiments.verdict",
             "measure.chance",
