@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 
 import numpy as np
@@ -309,3 +310,8 @@ def test_an_epoch_before_the_first_to_be_kept_is_not() -> None:
     states = list(fit(model, train, dev, config, seed=0))
     assert [epoch.best for epoch in states[-1].history[:3]] == [False, False, True]
     assert torch.equal(states[2].best["decoder.theta.weight"], states[2].weights["decoder.theta.weight"])
+
+
+def test_a_copy_of_a_network_has_the_same_link() -> None:
+    """Whether there is one logit for two labels is asked by `is`, of copies, too."""
+    assert copy.deepcopy({"link": LOG_ODDS})["link"] is LOG_ODDS

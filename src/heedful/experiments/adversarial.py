@@ -66,10 +66,10 @@ def run(
     `delta_y_adam` and `adversarial_adam`.
     """
     from heedful.experiments.adversary_search import ceiling
-    from heedful.experiments.observe import observer
+    from heedful.experiments.observe import in_float64, observer
 
     ADVERSARIAL.check(model.can)
-    observe, generator_of = observer(model, config.view()), generators(rng)
+    observe, generator_of = observer(in_float64(model), config.view()), generators(rng)
     for examples, batch in batches:
         seen = observe(examples, batch)
         exact, adam = search(seen, config, generator_of)
@@ -205,7 +205,7 @@ def _caption(row: Mapping[str, Any]) -> str:
 
 ADVERSARIAL = Experiment(
     name="adversarial", question=QUESTION, paper="Jain & Wallace 2019, section 4.2.2",
-    config=AdversarialConfig, needs=frozenset({"attends", "edits_attention"}), version="2", run=run,
+    config=AdversarialConfig, needs=frozenset({"attends", "edits_attention"}), version="3", run=run,
     fast_with=frozenset({"pools_by_attention"}),
     summarise=summarise, asks="whether a very different attention gives the same prediction", columns=COLUMNS,
     scale="how far attention can be moved while the prediction stays, 1 being as far as possible",

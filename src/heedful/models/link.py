@@ -8,7 +8,7 @@ identity   a number is predicted, no label: f = z
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
 import torch
 from torch import Tensor
@@ -25,6 +25,10 @@ class Link:
     name = "softmax"
     distribution = True  # whether the probabilities of a text sum to 1
     answers: AnswerKind = "one label"
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """There is one of each: a copy of a network is asked `link is LOG_ODDS`, too."""
+        return self
 
     def outputs(self, n_labels: int) -> int:
         """How many logits there are for so many labels."""
