@@ -1,7 +1,6 @@
 """How well an earlier page of the study agreed with the published numbers, beside today's, on the same cells.
 
-    git show 66e0473:docs/results/jain-wallace.md > before.md
-    python benchmarks/agreement_before.py before.md docs/results/jain-wallace.parquet [--dataset sst ...]
+    python benchmarks/agreement_before.py docs/results/jain-wallace-before.md docs/results/jain-wallace.parquet
 
 The earlier page has means of two digits, which is all that is left of its runs. Both are told with the same sentences;
 prediction intervals are those of today's seeds for both, because the earlier runs had one seed almost everywhere.

@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 from typer.testing import CliRunner
 
+from heedful.api.studies import compare
 from heedful.cli import app
 from heedful.engine.study import PublishedBy, Study, read_study, study_names
 from heedful.errors import Mistake
@@ -255,3 +256,11 @@ def test_agreement_of_variants_is_each_ones_own() -> None:
     assert cells["sst_texts_before"]["within 0.12"] == "0 of 1"
     assert cells["sst_texts_before"]["error to `files`"] == "1.251"  # the files have .3512 over all texts
     assert "agreement" in page("jain-wallace-setup", runs, study)
+
+
+@pytest.mark.parametrize("name", ["jain-wallace", "jain-wallace-setup"])
+def test_the_pages_of_the_documentation_are_what_their_summaries_make(name: str) -> None:
+    """Nobody has changed a number by hand, or the notes without the page."""
+    results = Path(__file__).parent.parent / "docs" / "results"
+    made = compare(name, read_summaries(results / f"{name}.parquet"))
+    assert made == (results / f"{name}.md").read_text(encoding="utf-8")
