@@ -56,7 +56,7 @@ def main() -> None:
     given = parser.parse_args()
     study, before = read_study("jain-wallace"), dict(read_page(given.page))
     sources = [source.name for source in study.sources]
-    runs = by_setting(read_summaries(given.summaries), study)
+    runs = by_setting(read_summaries(given.summaries, study), study)
     today = [
         cell
         for cell in cells(evidence("correlation", runs, study.numbers, sources))

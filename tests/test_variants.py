@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from heedful.api.studies import plan_study
+from heedful.api.studies import compare, keep_runs, kept_runs, plan_study
 from heedful.engine.progress import Progress
 from heedful.engine.study import Question, Study, Variant, read_numbers, read_study, select
 from heedful.errors import Mistake
@@ -19,7 +18,6 @@ from heedful.experiments.comparison import Evidence
 from heedful.experiments.description import setting_of
 from heedful.measure.equivalence import below
 from heedful.measure.levels import CrossedMean, crossed_mean, over_runs
-from heedful.report.comparison import finished_runs
 from heedful.report.findings import read
 from heedful.report.variant_answers import (
     answers,
@@ -29,6 +27,7 @@ from heedful.report.variant_answers import (
     verdict_table,
 )
 from heedful.report.variants import Effect, VariantRun, effects, find_measure
+from heedful.store.run import runs_in
 
 STUDY = """
 title = "made"
@@ -164,17 +163,6 @@ def test_more_of_a_measure_is_better_or_worse_as_the_measure_says() -> None:
     assert len(set(everywhere)) == len(everywhere)
 
 
-class Made(VariantRun):
-    """A run whose values are given."""
-
-    def __init__(self, variant: str, seed: int, of: dict[str, Any], dataset: str = "d") -> None:
-        super().__init__(dataset, variant, seed, None)  # type: ignore[arg-type]
-        object.__setattr__(self, "of", of)
-
-    def values(self, asked: Any) -> Any:
-        return self.of.get(asked.measure.key, {})  # type: ignore[attr-defined]
-
-
 def made_runs(gain: float, seeds: int = 3) -> list[VariantRun]:
     """Conicity and accuracy are those of `a` but for chance; permutation is larger by `gain` in `b`."""
     rng = np.random.default_rng(1)
@@ -188,7 +176,7 @@ def made_runs(gain: float, seeds: int = 3) -> list[VariantRun]:
                 "conicity": dict(enumerate(base + noise[1])),
                 "accuracy": dict(enumerate(np.ones(40))),
             }
-            runs.append(Made(variant, seed, of))
+            runs.append(VariantRun("d", variant, seed, of))
     return runs
 
 
@@ -203,10 +191,7 @@ COMPARED = Study(
 def test_a_difference_is_found_text_by_text_and_over_seeds() -> None:
     runs = made_runs(0.2)
     found = {effect.asked.measure.key: effect for effect in effects(runs, ["a", "b"], KEYS)}
-    pairs = [
-        (runs[i + 1].values(find_measure("permutation")), runs[i].values(find_measure("permutation")))
-        for i in (0, 2, 4)
-    ]
+    pairs = [(runs[i + 1].measured["permutation"], runs[i].measured["permutation"]) for i in (0, 2, 4)]
     difference = np.array([[own[t] - first[t] for t in range(40)] for own, first in pairs])
     change = over_runs(difference)
     assert found["permutation"].change == change
@@ -216,7 +201,7 @@ def test_a_difference_is_found_text_by_text_and_over_seeds() -> None:
     assert {effect.found for effect in effects(made_runs(-0.2), ["a", "b"], ["permutation"])} == {"worse"}
     # one seed tells nothing of seeds, texts that not all runs have are left out
     assert [e.found for e in effects(made_runs(0.2, seeds=1), ["a", "b"], KEYS)] == ["undecided"] * 3
-    fewer = Made("b", 2, {"permutation": dict.fromkeys(range(10), 1.0)})
+    fewer = VariantRun("d", "b", 2, {"permutation": dict.fromkeys(range(10), 1.0)})
     (some,) = effects([*runs[:5], fewer], ["a", "b"], ["permutation"])
     assert (some.change.texts, some.change.runs) == (10, 3)
     assert effects(runs[:1], ["a", "b"], KEYS) == []
@@ -265,26 +250,31 @@ def test_a_study_of_variants_from_plan_to_page(file: Path, tmp_path: Path) -> No
     runs = tmp_path / "runs"
     planned = plan_study(str(file), runs=runs, datasets=["planted-order"])
     assert planned.run(Progress(quiet=True), "local", cores=1).complete
-    page = planned.compare()
+    found = planned.finished()
+    page = compare(str(file), found)
     assert "planted-order: what each variant changes" in page
     assert "**What does it cost?**" in page
     assert "additive, diverse" in page
-    study = read_study(str(file))
-    found = finished_runs(runs, study.variant_of)
     assert sorted((run.setting[2], run.seed) for run in found) == [
         (f"additive, {name}", seed) for name in ("diverse", "plain") for seed in range(2)
     ]
-    kinds = {run.setting[2]: read(run.variant.run).setting[2] for run in found if run.variant is not None}
-    assert kinds == {
-        "additive, plain": "additive",
-        "additive, diverse": "additive, diversity",
-    }  # a page can tell them
+    kinds = {read(run).setting[2] for run in runs_in(runs)}
+    assert kinds == {"additive", "additive, diversity"}  # a page can tell them
     first = found[0].variant
     assert first is not None
     accuracy = found[0].summaries["performance"]["accuracy"]
-    assert np.mean(list(first.values(find_measure("accuracy")).values())) == pytest.approx(accuracy)
-    assert len(first.values(find_measure("permutation"))) == 6
-    assert first.values(find_measure("erasure")) == {}
+    assert np.mean(list(first.measured["accuracy"].values())) == pytest.approx(accuracy)
+    assert len(first.measured["permutation"]) == 6
+    assert "erasure" not in first.measured
+    kept = tmp_path / "kept.parquet"  # what the page needs of the runs: added up, in two parts
+    half = keep_runs(str(file), kept, found[:3])
+    assert len(half) == 3
+    assert compare(str(file), keep_runs(str(file), kept, found[2:])) == page
+    assert compare(str(file), kept_runs(str(file), kept)) == page
+    other = tmp_path / "other.toml"
+    other.write_text(file.read_text().replace("hidden_dim = 8", "hidden_dim = 12"))
+    with pytest.raises(Mistake, match="with other settings today"):
+        kept_runs(str(other), kept)
     table = verdict_table([(run.setting, [run.verdicts, run.verdicts]) for run in found])
     assert table is not None
     assert len(table.rows) == 4

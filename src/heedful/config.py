@@ -90,6 +90,14 @@ class DataOptions(Config):
     evidence_words: tuple[str, ...] | None = Field(default=None, exclude_if=lambda value: value is None)
     edit: EditConfig | None = Field(default=None, exclude_if=lambda value: value is None)
 
+    @property
+    def subset(self) -> dict[Split, int]:
+        """Of which splits only so many rows are used."""
+        wanted: dict[Split, int | None] = {
+            "train": self.train_rows, "dev": self.dev_rows, "test": self.test_rows
+        }  # fmt: skip
+        return {split: n for split, n in wanted.items() if n is not None}
+
 
 class ModelConfig(Config):
     """Sizes as in appendix A of Jain & Wallace 2019: 128 per direction, 64 filters a kernel, 256 average."""

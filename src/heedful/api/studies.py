@@ -75,20 +75,33 @@ class PlannedStudy:
         from heedful.engine.study import read_study
         from heedful.report.comparison import finished_runs
 
-        study = read_study(self.name)
-        return finished_runs(self.workspace.runs, lambda config: study.variant_of(config, self.vectors))
-
-    def compare(self) -> str:
-        """Ours beside what was published, from every finished run of the study in the folder, as Markdown."""
-        return compare(self.name, self.finished())
+        return finished_runs(self.workspace.runs, read_study(self.name), self.vectors)
 
 
 def compare(name: str, runs: Sequence[Finished]) -> str:
-    """The page of a study, from the summaries of its runs."""
+    """Runs of a study beside what was published: its page, as Markdown."""
     from heedful.engine.study import notes_of, read_study
     from heedful.report.comparison import page
 
     return page(name, runs, read_study(name), notes_of(name))
+
+
+def kept_runs(name: str, path: Path) -> list[Finished]:
+    """The runs of a study whose summaries a file has."""
+    from heedful.engine.study import read_study
+    from heedful.report.summaries_file import read_summaries
+
+    return read_summaries(path, read_study(name))
+
+
+def keep_runs(name: str, path: Path, runs: Sequence[Finished]) -> list[Finished]:
+    """Adds runs to a file of summaries, in place of those with the same setting and seed. All that it then has."""
+    from heedful.report.summaries_file import write_summaries
+
+    before = kept_runs(name, path) if path.exists() else []
+    both = {(run.setting, run.seed): run for run in (*before, *runs)}
+    write_summaries(path, list(both.values()))
+    return kept_runs(name, path)
 
 
 def plan_study(

@@ -80,7 +80,8 @@ def study(
         Path | None,
         typer.Option(
             "--summaries",
-            help="Write the summaries of the runs here, too: one small Parquet file, from which --from makes the page.",
+            help="Add the summaries of the runs to this small Parquet file, and compare all that it then has; --from "
+            "does so again.",
         ),
     ] = None,
     kept: Annotated[
@@ -94,16 +95,17 @@ def study(
 
     Example: heedful study jain-wallace --dataset sst --encoder bilstm --seeds 3
     """
-    from heedful.api.studies import compare, plan_study
+    from heedful.api.studies import compare, keep_runs, kept_runs, plan_study
     from heedful.engine.progress import Progress
-    from heedful.report.summaries_file import read_summaries, write_summaries
 
     for path, option in ((write, "--write"), (summaries, "--summaries")):
         if path is not None:
             check_output(path, option)
     if kept is not None:
-        show_comparison(compare(name, read_summaries(kept)), write)
+        show_comparison(compare(name, kept_runs(name, kept)), write)
         return
+    if summaries is not None and summaries.exists():
+        kept_runs(name, summaries)  # what cannot be added to is said before anything is run
     planned = plan_study(
         name,
         runs=runs,
@@ -133,15 +135,16 @@ def study(
         return
     with going_on(progress):
         report = planned.run(progress, engine.value, cores=cores, address=address)
+    finished = planned.finished()
+    if summaries is not None:
+        finished = keep_runs(name, summaries, finished)
+        progress.say(f"summaries of {len(finished)} runs are in {summaries}")
     if as_json:
         typer.echo(json.dumps(as_plain(planned, report)))
     else:
         show(planned.plan, report)
         show_failures(report, planned.workspace)
-        show_comparison(planned.compare(), write)
-    if summaries is not None:
-        write_summaries(summaries, planned.finished())
-        progress.say(f"summaries are in {summaries}")
+        show_comparison(compare(name, finished), write)
     if not report.complete:
         raise typer.Exit(1)
 

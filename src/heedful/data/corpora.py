@@ -102,10 +102,7 @@ def _open(
     part: Split | None = None,
 ) -> CorpusRows:
     """The rows of a corpus, or those that its split `part` depends on."""
-    wanted: dict[Split, int | None] = {
-        "train": options.train_rows, "dev": options.dev_rows, "test": options.test_rows
-    }  # fmt: skip
-    subset = Subset({split: n for split, n in wanted.items() if n is not None}, options.subset_seed)
+    subset = Subset(options.subset, options.subset_seed)
     return replace(_open_all(str(name_or_path), data_dirs, seed, options, part), subset=subset)
 
 

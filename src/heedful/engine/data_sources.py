@@ -182,7 +182,7 @@ def sizes(config: RunConfig, data_dirs: Sequence[Path], known: Run | None = None
         None if config.dataset not in CORPORA else locate.find(config.dataset, locate.data_dirs(data_dirs))
     )
     if found is not None and found.form == "simple":
-        return _quick(found.folder, CORPORA[config.dataset].recipe)
+        return _quick(found.folder, CORPORA[config.dataset].recipe, config.data.subset)
     corpus = corpora.load(config.dataset, data_dirs=data_dirs, options=config.data)
     words = {split: sum(len(e.passage) + len(e.query or ()) for e in corpus[split]) for split in SPLITS}
     return {split: Size(len(corpus[split]), words[split]) for split in SPLITS}
@@ -200,7 +200,7 @@ def published_sizes(dataset: str) -> Sizes:
     return {split: Size(n, n * row.mean_length) for split, n in texts.items()}
 
 
-def _quick(folder: Path, recipe: Recipe) -> Sizes:
+def _quick(folder: Path, recipe: Recipe, subset: Mapping[Split, int]) -> Sizes:
     """Rows and blanks of the simple form. Punctuation is not split off, no text is too long: about right."""
     found: dict[Split, Size] = dict.fromkeys(SPLITS, Size(0, 0))
     for split, path in split_files(folder):
@@ -210,7 +210,8 @@ def _quick(folder: Path, recipe: Recipe) -> Sizes:
                 row = json.loads(line)
                 query = row.get("hypothesis", row.get("question")) or ""
                 texts, words = texts + 1, words + (row["text"] + " " + query).count(" ") + 1
-        found[split or "train"] = Size(texts, words)
+        used = min(1.0, subset.get(split or "train", texts) / max(1, texts))
+        found[split or "train"] = _part(Size(texts, words), used)
     found["test"] = _part(found["test"], recipe.test_sample)
     if not found["test"].texts:
         found["test"] = _part(found["train"], recipe.test_fraction)

@@ -5,7 +5,7 @@ As Markdown, for files and for the terminal; no torch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from heedful.report.variant_answers import (
     variant_tables,
     verdict_table,
 )
-from heedful.report.variants import VariantRun, effects
+from heedful.report.variants import VariantRun, effects, measured
 from heedful.store.run import runs_in
 
 PERFORMANCE = "performance"  # of the models themselves: summarised like an experiment
@@ -39,7 +39,8 @@ class Finished:
     setting: Setting
     seed: int
     stored: Mapping[str, Mapping[str, Any]]
-    variant: VariantRun | None = None  # its rows, where the study compares variants
+    variant: VariantRun | None = None  # what its rows say, where the study asks questions of variants
+    config: RunConfig | None = None  # its settings
 
     @property
     def summaries(self) -> Mapping[str, Mapping[str, Any]]:
@@ -53,21 +54,31 @@ class Finished:
         return {name: verdict for name, verdict in found if verdict is not None}
 
 
-def finished_runs(folder: Path, variant_of: Callable[[RunConfig], str | None]) -> list[Finished]:
-    """The finished runs of a folder that are of a variant of the study, and the summaries they have."""
+def finished_runs(folder: Path, study: Study, vectors: str | None = None) -> list[Finished]:
+    """The finished runs of a folder that are of the study, and the summaries they have."""
+    measures = asked_of_variants(study)
     found = []
     for run in runs_in(folder):
         if not run.finished or run.trial is not None:  # what a model did on other data is no run of a study
             continue
         config = run.config
-        variant = variant_of(config)
+        variant = study.variant_of(config, vectors)
         if variant is not None:
             kept = {name: run.results.summary(name) for name in (PERFORMANCE, *EXPERIMENTS)}
             setting = setting_of(config.dataset, config.model.encoder, config.model.attention, variant)
             stored = {name: one for name, one in kept.items() if one}
-            rows = VariantRun(config.dataset, variant, config.seed, run) if variant else None
-            found.append(Finished(setting, config.seed, stored, rows))
+            rows = (
+                VariantRun(config.dataset, variant, config.seed, measured(run, measures))
+                if measures
+                else None
+            )
+            found.append(Finished(setting, config.seed, stored, rows, config))
     return found
+
+
+def asked_of_variants(study: Study) -> list[str]:
+    """The measures that its questions are about."""
+    return [key for question in study.questions for key in question.measures]
 
 
 def by_setting(runs: Sequence[Finished], study: Study) -> dict[Setting, list[Finished]]:
@@ -144,8 +155,8 @@ def _compare_variants(runs: Sequence[Finished], study: Study) -> Comparison:
     )
     if not rows:
         return Comparison()
-    measures = [key for question in study.questions for key in question.measures]
-    found, sources = effects(rows, list(study.variants), measures), [source.name for source in study.sources]
+    found = effects(rows, list(study.variants), asked_of_variants(study))
+    sources = [source.name for source in study.sources]
     here = by_setting(runs, study)
     names = dict.fromkeys(row.experiment for row in study.numbers)
     published = published_table(study, {n: evidence(n, here, study.numbers, sources) for n in names})

@@ -1,48 +1,86 @@
-"""The summaries of a study's runs as one small file: enough to make its page again, without weights, texts or training.
+"""What a study's runs found, as one small file: enough to make its page again, without weights, texts or training.
 
-Parquet, a row for each run and experiment; the summary is JSON, its numbers to seven digits.
+Parquet. A row is of a run and of an experiment, whose summary is JSON with numbers to seven digits; or of a run and of
+a measure that a question of the study is about, with the number of each text, to four decimals.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from heedful.config import RunConfig
+from heedful.engine.study import Study
 from heedful.errors import Mistake
+from heedful.experiments.description import setting_of
 from heedful.report.comparison import Finished
+from heedful.report.variants import Values, VariantRun
 
-COLUMNS = ("dataset", "encoder", "attention", "seed", "experiment", "summary")
+SCHEMA = pa.schema(
+    {
+        "config": pa.dictionary(pa.int32(), pa.string()),
+        "experiment": pa.string(),  # of a summary
+        "summary": pa.string(),
+        "measure": pa.string(),  # of numbers
+        "texts": pa.list_(pa.int32()),
+        "values": pa.list_(pa.float64()),
+    }
+)
 
 
 def write_summaries(path: Path, runs: Sequence[Finished]) -> None:
-    ordered = sorted(runs, key=lambda run: (run.setting, run.seed))
-    rows = [
-        (*run.setting, run.seed, experiment, json.dumps(_short(summary), separators=(",", ":")))
-        for run in ordered
-        for experiment, summary in run.stored.items()
-    ]
-    columns = zip(*rows, strict=True) if rows else ((),) * len(COLUMNS)
-    table = pa.table({name: list(column) for name, column in zip(COLUMNS, columns, strict=True)})
+    rows = [row for run in sorted(runs, key=lambda run: (run.setting, run.seed)) for row in _rows(run)]
     path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(table, path, compression="zstd", compression_level=19)
+    pq.write_table(pa.Table.from_pylist(rows, SCHEMA), path, compression="zstd", compression_level=19)
 
 
-def read_summaries(path: Path) -> list[Finished]:
-    """The runs that the file has the summaries of."""
+def _rows(run: Finished) -> Iterator[dict[str, Any]]:
+    assert run.config is not None  # runs of a folder or a file have one
+    config = run.config.model_dump_json()
+    for experiment, summary in run.stored.items():
+        text = json.dumps(_short(summary), separators=(",", ":"))
+        yield {"config": config, "experiment": experiment, "summary": text}
+    for measure, numbers in (run.variant.measured if run.variant else {}).items():
+        values = np.round(np.array(list(numbers.values())), 4)
+        yield {"config": config, "measure": measure, "texts": list(numbers), "values": values}
+
+
+def read_summaries(path: Path, study: Study) -> list[Finished]:
+    """The runs that the file has; refused where the study would train one of them otherwise today."""
     try:
-        table = pq.read_table(path, columns=list(COLUMNS))
+        table = pq.read_table(path, schema=SCHEMA)
     except (OSError, pa.ArrowException, ValueError) as error:
         raise Mistake(f"{path} has no summaries of a study: {str(error)[:200]}") from None
-    runs: dict[tuple[str, str, str, int], dict[str, Any]] = {}
+    stored: dict[str, dict[str, Any]] = {}
+    measured: dict[str, dict[str, Values]] = {}
     for row in table.to_pylist():
-        about = (row["dataset"], row["encoder"], row["attention"], row["seed"])
-        runs.setdefault(about, {})[row["experiment"]] = json.loads(row["summary"])
-    return [Finished(about[:3], about[3], stored) for about, stored in runs.items()]
+        of_run = stored.setdefault(row["config"], {}), measured.setdefault(row["config"], {})
+        if row["experiment"] is not None:
+            of_run[0][row["experiment"]] = json.loads(row["summary"])
+        else:
+            of_run[1][row["measure"]] = dict(zip(row["texts"], row["values"], strict=True))
+    return [_finished(path, study, config, stored[config], measured[config]) for config in stored]
+
+
+def _finished(
+    path: Path, study: Study, text: str, stored: dict[str, Any], measured: dict[str, Values]
+) -> Finished:
+    config = RunConfig.parse(json.loads(text), str(path))
+    variant, model = study.variant_of(config, config.vectors), config.model
+    if variant is None:
+        raise Mistake(
+            f"{path}: the study would train {config.dataset}, {model.encoder}, {model.attention}, seed {config.seed} "
+            "with other settings today: it is a file of another study, or of what this one was before."
+        )
+    setting = setting_of(config.dataset, model.encoder, model.attention, variant)
+    rows = VariantRun(config.dataset, variant, config.seed, measured) if study.questions else None
+    return Finished(setting, config.seed, stored, rows, config)
 
 
 def _short(value: Any) -> Any:

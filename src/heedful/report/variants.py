@@ -8,9 +8,8 @@ measure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -54,44 +53,44 @@ def find_measure(key: str) -> Asked:
     return known[key]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class VariantRun:
-    """A finished run of one variant."""
+    """A finished run of one variant, and by the key of a measure one number of each text."""
 
     dataset: str
     variant: str
     seed: int
-    run: Run
+    measured: Mapping[str, Values]  # without what was not asked
 
-    def values(self, asked: Asked) -> Values:
-        """One number of each text; empty where it was not asked."""
-        return self._correct if asked.experiment is None else self._measured(asked)
 
-    @cached_property
-    def _tables(self) -> Mapping[str, pa.Table]:
-        """The rows of every experiment that was asked."""
-        asked = (name for name in EXPERIMENTS if self.run.results.summary(name) is not None)
-        return {name: self.run.results.rows(name) for name in asked}
+def measured(run: Run, keys: Iterable[str]) -> dict[str, Values]:
+    """The measures of these keys that the rows of a run have."""
+    asked = (name for name in EXPERIMENTS if run.results.summary(name) is not None)
+    tables = {name: run.results.rows(name) for name in asked}
+    found = {key: _values(find_measure(key), tables, run) for key in dict.fromkeys(keys)}
+    return {key: values for key, values in found.items() if values}
 
-    def _measured(self, asked: Asked) -> Values:
-        measure, table = asked.measure, self._tables.get(asked.experiment or "")
-        if table is None or measure.column not in table.column_names:  # not asked, or by an older version
-            return {}
-        rows = frame(table, measure.column, asked.by, measure.group)
-        values = rows.value if measure.undefined is None else np.nan_to_num(rows.value, nan=measure.undefined)
-        places, at = np.unique(rows.example, return_inverse=True)
-        means = np.bincount(at, values) / np.bincount(at)  # of several rows of a text
-        return dict(zip(places.tolist(), means.tolist(), strict=True))
 
-    @cached_property
-    def _correct(self) -> Values:
-        """1 where the label is predicted, of all texts that were asked about; none where the corpus forbids to keep
-        texts."""
-        labels = read_labels(self.run.path, "test")
-        said: dict[int, float] = {}
-        for table in self._tables.values():
-            said |= zip(table["example"].to_pylist(), column(table, "predicted").tolist(), strict=True)
-        return {place: float(labels[place] == label) for place, label in said.items() if place in labels}
+def _values(asked: Asked, tables: Mapping[str, pa.Table], run: Run) -> Values:
+    if asked.experiment is None:
+        return _correct(tables, run)
+    measure, table = asked.measure, tables.get(asked.experiment)
+    if table is None or measure.column not in table.column_names:  # not asked, or by an older version
+        return {}
+    rows = frame(table, measure.column, asked.by, measure.group)
+    values = rows.value if measure.undefined is None else np.nan_to_num(rows.value, nan=measure.undefined)
+    places, at = np.unique(rows.example, return_inverse=True)
+    means = np.bincount(at, values) / np.bincount(at)  # of several rows of a text
+    return dict(zip(places.tolist(), means.tolist(), strict=True))
+
+
+def _correct(tables: Mapping[str, pa.Table], run: Run) -> Values:
+    """1 where the label is predicted, of all texts that were asked about; none where their texts may not be kept."""
+    labels = read_labels(run.path, "test")
+    said: dict[int, float] = {}
+    for table in tables.values():
+        said |= zip(table["example"].to_pylist(), column(table, "predicted").tolist(), strict=True)
+    return {place: float(labels[place] == label) for place, label in said.items() if place in labels}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +124,7 @@ def effects(runs: Sequence[VariantRun], variants: Sequence[str], measures: Seque
     for dataset in dict.fromkeys(run.dataset for run in runs):
         here = {(run.variant, run.seed): run for run in runs if run.dataset == dataset}
         for one in asked:
-            known = {at: run.values(one) for at, run in here.items()}
+            known = {at: run.measured.get(one.measure.key, {}) for at, run in here.items()}
             for variant in others:
                 both = [
                     (known[at], known[first, at[1]])
