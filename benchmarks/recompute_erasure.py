@@ -120,7 +120,8 @@ def one_text(w: Weights, h: Tensor, alpha: Tensor, rngs: dict[str, np.random.Gen
 
     p = output(set())
     assert p is not None
-    decided, top = int(p.argmax()), int(alpha.argmax())
+    decided = int(p.argmax())
+    top = next(t for t in range(n) if alpha[t] >= alpha.max() * (1 - 1e-6))  # the first of equals
     found: dict[str, float] = {}
     for name in ("erasure", "flips"):
         r = [t for t in range(n) if t != top][int(rngs[name].integers(n - 1))]

@@ -9,6 +9,7 @@ Everything is loaded on first use, so `import heedful` is instant and needs no t
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     from heedful.explanation import Explanation
 
 __version__ = version("heedful")
+
+# Same key, same result: without it the last bits of MKL's products depend, on some processors, on where in memory the
+# numbers lie. It costs no time, and does nothing where the products are not MKL's.
+os.environ.setdefault("MKL_CBWR", "AUTO")
 
 _PUBLIC = {
     "Explanation": "heedful.explanation",

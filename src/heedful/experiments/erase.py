@@ -21,6 +21,7 @@ from heedful.measure.distance import jsd
 from heedful.models.link import Link
 
 Drawn = Literal["other", "not_first"]
+ROUNDING = 1e-6  # of a weight, in float32
 
 
 def check_decides(link: Link, who: str) -> None:
@@ -72,7 +73,7 @@ def erase_pair(seen: Observed, rngs: list[np.random.Generator], drawn: Drawn = "
     if T < 2:
         nothing = np.full((B, 2), np.nan)
         return ErasedPair(nothing[:, 0], nothing, nothing, nothing[:, 0])
-    top = seen.alpha.argmax(1).numpy()  # (B,) the first of equals
+    top = most_attended(seen.alpha)
     items = torch.from_numpy(np.stack([top, random_items(top, seen.n_words, rngs, drawn)], 1))  # (B, 2)
     removed = torch.zeros(B, 2, T, dtype=torch.bool).scatter_(2, items.unsqueeze(-1), True)
     p, q = seen.y, seen.erase(removed)  # (B, labels), (B, 2, labels)
@@ -86,6 +87,17 @@ def erase_pair(seen: Observed, rngs: list[np.random.Generator], drawn: Drawn = "
         np.where(defined, flips, np.nan),
         np.where(several, ahead(p).numpy(), np.nan),
     )
+
+
+def most_attended(alpha: Tensor) -> Ints:
+    """i* of each text, the first of equals: (B, T) -> (B,).
+
+    Equal to rounding is equal. Without context a word that stands twice has one weight, of which a product of matrices
+    may give two last bits, and which is the larger one depends on the processor.
+    """
+    best = alpha.amax(1, keepdim=True) * (1 - ROUNDING)
+    found: Ints = (alpha >= best).to(torch.uint8).argmax(1).numpy()
+    return found
 
 
 def ahead(p: Tensor) -> Tensor:

@@ -83,7 +83,7 @@ def _line(table: pa.Table) -> Line:
 
 ERASURE = Experiment(
     name="erasure", question=ERASURE_QUESTION, paper="Serrano & Smith 2019, section 4.1",
-    config=ErasureConfig, needs=frozenset({"attends", "edits_attention"}), version="2", run=run,
+    config=ErasureConfig, needs=frozenset({"attends", "edits_attention"}), version="3", run=run,
     summarise=summarise,
     asks="whether removing the most attended item matters more than removing another one", columns=COLUMNS,
     scale="share of the texts in which the most attended item matters more than a random other one",

@@ -85,7 +85,7 @@ def _percent(count: int, n: int) -> Line:
 
 FLIPS = Experiment(
     name="flips", question=FLIPS_QUESTION, paper="Serrano & Smith 2019, section 4.2, table 2",
-    config=ErasureConfig, needs=frozenset({"attends", "edits_attention"}), version="2", run=run,
+    config=ErasureConfig, needs=frozenset({"attends", "edits_attention"}), version="3", run=run,
     summarise=summarise, asks="whether removing the most attended item changes the decision",
     scale="share of the texts whose decision changes without the most attended item",
     columns=COLUMNS,
