@@ -278,8 +278,8 @@ def compare_integrated_gradients(model: Model, examples: Sequence[Example]) -> N
     print(
         f"integrated gradients, {len(some)} sentences, {STEPS} steps, scores at most {apart:.0e} apart: {plain:.1f} s; "
         f"{one / plain:.2f} times faster than Captum one text at a time ({one:.1f} s), "
-        f"{best / plain:.2f} times than its best; the matrix products of these passes alone take {floor:.1f} s, so nobody "
-        f"could be more than {one / floor:.1f} times faster with as many steps"
+        f"{best / plain:.2f} times than its best; the matrix products of these passes alone take {floor:.1f} s, so "
+        f"nobody could be more than {one / floor:.1f} times faster with as many steps"
     )
     print(
         f"until no text misses more than Captum's worst ({share:.2%} of its change): "
