@@ -178,6 +178,30 @@ def test_texts_without_labels_and_of_one_label_are_audited_with_a_warning(run: R
     assert any("only 12 texts were asked about" in warning for warning in found.warnings)
 
 
+def test_copies_and_a_model_that_nothing_changes_are_warned_of() -> None:
+    def predict(texts: Sequence[str]) -> np.ndarray:
+        return np.tile([[0.3, 0.7]], (len(texts), 1))
+
+    texts = ["a long dull film", "that was superb"] * 5
+    found = heedful.audit(heedful.wrap(predict, labels=["neg", "pos"]), texts, budget="1h")
+    assert {one.answer for one in found.standings.order} == {"cannot tell"}
+    assert any("8 of 10 texts are copies of others" in warning for warning in found.warnings)
+    assert any("is any order of the words better than another" in warning for warning in found.warnings)
+    assert any("'pos' for each of the 10 texts" in warning for warning in found.warnings)
+
+
+def test_the_score_of_a_model_does_not_rest_on_the_few_texts_that_were_asked_last(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = table(tmp_path / "mine.csv", reviews(40, 1))
+    monkeypatch.setattr(audit_plan, "ASKING", -1.0)  # no time: two texts
+    bar = "performance.accuracy >= 0"
+    found = heedful.audit(run, data=file, data_options=COLUMNS, budget="1h", bars=[bar])
+    assert [one.texts for one in found.questions] == [2]
+    assert found.summaries["performance"]["examples"] == 30
+    assert found.outcomes[0].sentence.endswith("(30 texts).")
+
+
 def test_budget_output_and_split_are_checked_first(run: Run, tmp_path: Path) -> None:
     for arguments, said in (
         (["--budget", "soon"], "--budget 'soon'"),

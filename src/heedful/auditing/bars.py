@@ -150,7 +150,8 @@ def check_bar(
     value = number_at(summary, bar.statistic)
     if value is None:
         return Outcome(bar, None, False, _nearest(bar, numbers_in(summary)))
-    return _compare(bar, value, "")
+    texts = summary.get("examples") if bar.experiment == PERFORMANCE else None
+    return _compare(bar, value, "" if texts is None else f"({texts:,} texts)")
 
 
 def _compare(bar: Bar, value: float, note: str) -> Outcome:
