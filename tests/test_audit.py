@@ -7,8 +7,10 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -20,7 +22,10 @@ from typer.testing import CliRunner, Result
 
 import heedful
 from heedful.api import audit_plan
-from heedful.api.audit_subject import InFolder
+from heedful.api.audit import given_texts
+from heedful.api.audit_subject import InFolder, open_subject
+from heedful.auditing.bars import parse_bars
+from heedful.auditing.budget import Asked
 from heedful.auditing.record import Audit
 from heedful.cli import app
 from heedful.data.planted import generate
@@ -399,6 +404,31 @@ def test_the_plugin_loads_nothing_heavy() -> None:
         env={**os.environ, "PYTHONPATH": str(source)},
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_what_is_asked_for_by_name_comes_before_the_rest(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And under the conditions that a bar names."""
+    subject = open_subject(run, given_texts(None, None, None, None, "test", None, None, ()), QUIET)
+    assert list(audit_plan.make_plan(subject).experiments) == ["faithfulness", "erasure", "correlation"]
+    plan = audit_plan.make_plan(subject, parse_bars(["faithfulness(lrp, zero).tau > 0"]), (), ["correlation"])
+    assert list(plan.experiments) == ["faithfulness", "correlation", "erasure"]
+    assert plan.experiments["faithfulness"]["operators"] == ("delete", "mask", "zero")
+
+
+def test_every_question_has_the_fewest_texts_before_any_has_more() -> None:
+    """Of two of which the first would take all the time that there is, the second has LEAST texts."""
+
+    class Slow:
+        size = 1000
+
+        def ask(self, experiment: str, options: Any, texts: int) -> Any:
+            return SimpleNamespace(texts=texts, seconds=0.5 * texts, asked=Asked(texts, 0.5 * texts))
+
+    plan = audit_plan.Plan({"erasure": {}, "correlation": {}}, ())
+    clock = audit_plan.Clock(12.0, time.perf_counter())
+    answers, left_out = audit_plan.ask_within(Slow(), plan, clock, QUIET)  # type: ignore[arg-type]
+    assert not left_out
+    assert {name: one.texts for name, one in answers.items()} == {"erasure": 8, "correlation": 8}
 
 
 def test_methods_and_plans(run: Run) -> None:

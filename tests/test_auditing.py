@@ -348,7 +348,11 @@ def test_what_half_and_double_would_change() -> None:
         ("erasure(attention).js > much", "'much' is no number"),
         ("erasure(attention).js > nan", "'nan' is no number"),
         ("nothing.x > 1", "there is no experiment 'nothing'"),
-        ("correlation(attention).tau > 1", "there is no experiment 'correlation'"),
+        ("correlation(attention).tau > 1", "correlation does not tell of each method"),
+        ("erasure(attention).js => 1", "the signs are >=, <=, >, <, not '=>'"),
+        ("erasure(attention).js >=", "a number is missing behind >="),
+        ("faithfulness(lrp, zap).tau >= 0.2", "there is no condition of faithfulness 'zap'"),
+        ("faithfulness(LRP).tau >= 0.2", "Did you mean 'lrp'?"),
     ],
 )
 def test_a_bar_with_a_slip_is_one_sentence_with_the_nearest(text: str, said: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from heedful.api.audit_subject import Answered, Audited
 from heedful.auditing.bars import Bar
-from heedful.auditing.budget import LEAST, PILOTS, WORK, in_time, next_texts
+from heedful.auditing.budget import LEAST, PILOTS, WORK, in_time, next_texts, time_for
 from heedful.auditing.series import RANDOM
 from heedful.engine.progress import Progress
 from heedful.errors import Mistake
@@ -66,6 +66,7 @@ def make_plan(
             methods_of = [name for name in asked if ranks or EXPLAINERS.find(name).kind != "control"]
             options = {**experiment.within_budget, **({"methods": methods_of} if takes else {})}
             options |= PLANT.get(name, {}) if plant else {}
+            options |= _conditions(experiment, options, bars)
             slow = sorted(experiment.fast_with - can)
             if name not in by_name and slow:
                 left_out[name] = (
@@ -75,7 +76,7 @@ def make_plan(
                 left_out[name] = f"it trains further models first: ask for it with --experiment {name}"
             else:
                 chosen[name] = options
-    order = sorted(chosen, key=lambda name: _importance(find(name)))
+    order = sorted(chosen, key=lambda name: _importance(find(name), name in by_name))
     return Plan({name: chosen[name] for name in order}, asked, left_out)
 
 
@@ -86,10 +87,18 @@ def _able(names: Sequence[str]) -> str:
     return " and ".join(CAPABILITIES.get(name, f"with {name!r}") for name in names)
 
 
-def _importance(experiment: Experiment) -> int:
-    """Those that order explainers first, then those that tell of explainers, then those about attention alone."""
+def _conditions(experiment: Experiment, options: Mapping[str, Any], bars: Sequence[Bar]) -> dict[str, Any]:
+    """What a bar names under a condition is asked under it, too."""
+    settings = {one.setting for one in experiment.method_measures if one.setting is not None}
+    named = [bar.condition for bar in bars if bar.experiment == experiment.name and bar.condition is not None]
+    return {name: tuple(dict.fromkeys((*options.get(name, ()), *named))) for name in settings if named}
+
+
+def _importance(experiment: Experiment, named: bool = False) -> int:
+    """Those that order explainers first, then those that were asked for by name, those that tell of explainers, and
+    those about attention alone."""
     measures = experiment.method_measures
-    return 0 if any(one.ranks for one in measures) else 1 if measures else 2
+    return 0 if any(one.ranks for one in measures) else 1 if named else 2 if measures else 3
 
 
 def _abilities(subject: Audited, left_out: dict[str, str]) -> frozenset[str]:
@@ -172,8 +181,12 @@ def ask_within(
                 answers[name] = found
                 left -= found.seconds
         asked = [name for name in group if name in answers]
-        for number, name in enumerate(asked):
-            seconds = min(left / (len(asked) - number), clock.left)
+        least = [time_for(answers[name].asked, min(LEAST, subject.size)) for name in asked]
+        for number, name in enumerate(
+            asked
+        ):  # first what LEAST texts take is set aside for each, then they share
+            spare = max(0.0, left - sum(least[number:])) / (len(asked) - number)
+            seconds = min(least[number] + spare, clock.left)
             left -= _grow(attempt, answers, name, seconds, subject.size, left_out, progress)
         left += more
     for name in others:

@@ -109,6 +109,12 @@ class Experiment:
 
         require(self.needs, can, self.name, model)
 
+    @property
+    def conditions(self) -> list[str]:
+        """That what it tells of each explainer may be asked under, where a setting lists them."""
+        settings = dict.fromkeys(one.setting for one in self.method_measures if one.setting is not None)
+        return [name for setting in settings for name in self.config.model_fields[setting].default]
+
     def figures(self, trial: Trial) -> Sequence[Figure]:
         """What a page draws: its own figures, or else a histogram of every column that can be drawn."""
         if self.draw is not None:
