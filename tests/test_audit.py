@@ -33,6 +33,7 @@ from heedful.engine.processors import stopped_after
 from heedful.engine.progress import Progress
 from heedful.errors import Mistake
 from heedful.experiments.description import MethodMeasure
+from heedful.experiments.planted import PLANTED
 from heedful.registry import EXPERIMENTS
 from heedful.store.run import Run
 from heedful.web.app import create_app
@@ -211,7 +212,9 @@ def test_budget_output_and_split_are_checked_first(run: Run, tmp_path: Path) -> 
     for arguments, said in (
         (["--budget", "soon"], "--budget 'soon'"),
         (["-o", str(tmp_path)], "ends in .html"),
-        (["--junit", str(tmp_path)], "is a folder"),
+        (["--junit", str(tmp_path)], "no file can be written there"),
+        (["--model-card", str(run.path / "config.json" / "card.md")], "no file can be written there"),
+        (["--plant", "singel"], "there is no shortcut to --plant 'singel'. Did you mean 'single'?"),
         (["--split", "tset"], "the splits are"),
         (["--method", "lrpp"], "Did you mean 'lrp'?"),
         (["--experiment", "faith"], "there is no experiment 'faith'"),
@@ -429,6 +432,22 @@ def test_every_question_has_the_fewest_texts_before_any_has_more() -> None:
     answers, left_out = audit_plan.ask_within(Slow(), plan, clock, QUIET)  # type: ignore[arg-type]
     assert not left_out
     assert {name: one.texts for name, one in answers.items()} == {"erasure": 8, "correlation": 8}
+
+
+def test_each_shortcut_can_be_planted(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(EXPERIMENTS, "places", {**EXPERIMENTS.places, "planted": PLANTED})
+    subject = open_subject(run, given_texts(None, None, None, None, "test", None, None, ()), QUIET)
+    for kind in ("single", "ordered", "context"):
+        assert audit_plan.make_plan(subject, plant=kind).experiments["planted"]["plant"] == kind
+
+
+def test_labels_of_a_run_s_data_are_given_as_heedful_run_takes_them(run: Run, tmp_path: Path) -> None:
+    rows = [(text, label.upper() if i % 2 else label) for i, (text, label) in enumerate(reviews(12, 2))]
+    file = table(tmp_path / "cases.csv", rows)
+    done = command(run.path, "--data", file, *columns(), "--dry-run")
+    assert "differ in case only" in str(done.exception)
+    done = command(run.path, "--data", file, *columns(), "--dry-run", "--labels", "negative,positive")
+    assert done.exit_code == 0, done.output
 
 
 def test_methods_and_plans(run: Run) -> None:

@@ -48,7 +48,7 @@ def audit(
     bars: Sequence[str] = (),
     methods: Sequence[str] = (),
     experiments: Sequence[str] = (),
-    plant: bool = False,
+    plant: str | None = None,
     labels: Sequence[str] | None = None,
     runs: str | Path | None = None,
     data_dirs: Sequence[str | Path] = (),
@@ -60,7 +60,8 @@ def audit(
     Everything that applies to the model is asked about as many texts as fit into `budget` ("5m"), of the examples
     given, of `data`, or of the corpus that a run was trained on. `bars` are checked, like
     "faithfulness(lrp).comprehensiveness >= 0.2". `methods` and `experiments` are asked beside those that are asked
-    anyway: slow explainers, experiments that train further models; `plant` asks whether a planted shortcut is found.
+    anyway: slow explainers, experiments that train further models; `plant` ("single", "ordered", "context") asks
+    whether a planted shortcut is found.
     `labels` are names for those of a Hugging Face model that has none.
 
     Rows, summaries and the audit itself are kept in the folder of the model on these data; an audit that was
@@ -117,7 +118,7 @@ def prepare(
     bars: Sequence[str],
     methods: Sequence[str],
     experiments: Sequence[str],
-    plant: bool,
+    plant: str | None,
     progress: Progress | None,
 ) -> Prepared:
     """Read what was asked for; a slip in it is said here."""
@@ -235,19 +236,6 @@ def warn_of_standings(standings: Standings) -> list[str]:
         for one in standings.order
         if one.explained.kind == "control" and one.answer == "better"
     ]
-
-
-def check_files(output: Path | None, junit: Path | None, model_card: Path | None) -> None:
-    """Before anything is computed: can these be written?"""
-    from heedful.report.export import check_page
-
-    if output is not None:
-        check_page(output)
-    for option, path in (("--output", output), ("--junit", junit), ("--model-card", model_card)):
-        if path is not None and path.is_dir():
-            raise Mistake(f"{option} {path} is a folder: give the name of a file.")
-        if path is not None and path.parent.exists() and not path.parent.is_dir():
-            raise Mistake(f"{option} {path}: {path.parent} is a file, not a folder.")
 
 
 def keep(audit: Audit) -> None:

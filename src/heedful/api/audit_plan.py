@@ -13,14 +13,15 @@ from heedful.api.audit_subject import Answered, Audited
 from heedful.auditing.bars import Bar
 from heedful.auditing.budget import LEAST, PILOTS, WORK, in_time, next_texts, time_for
 from heedful.auditing.series import RANDOM
+from heedful.data.plant import KINDS
 from heedful.engine.progress import Progress
-from heedful.errors import Mistake
+from heedful.errors import Mistake, one_of
 from heedful.experiments import EXPERIMENTS, Experiment, find
 from heedful.registry import EXPLAINERS
 
 ASKING = 0.9  # of the budget: then every question ends, whatever it was thought to take
 RANKING = 0.65  # of the time, for the experiments that put explainers in order; the rest is for all others
-PLANT: Mapping[str, Mapping[str, Any]] = {"planted": {"plant": "single"}}  # what --plant asks, and how
+PLANT = "planted"  # the experiment that --plant asks
 SLOW = (
     "lime",
     "shap",
@@ -42,9 +43,11 @@ def make_plan(
     bars: Sequence[Bar] = (),
     methods: Sequence[str] = (),
     experiments: Sequence[str] = (),
-    plant: bool = False,
+    plant: str | None = None,
 ) -> Plan:
-    """What applies to this model, by what it can do and by what is known of its texts."""
+    """What applies to this model, by what it can do and by what is known of its texts. `plant`: a kind of shortcut."""
+    if plant is not None and plant not in KINDS:
+        raise one_of("shortcut to --plant", plant, list(KINDS))
     left_out: dict[str, str] = {}
     can = _abilities(subject, left_out)
     by_bars = [bar.method for bar in bars if bar.method is not None]
@@ -52,7 +55,7 @@ def make_plan(
     by_name = {
         *map(EXPERIMENTS.check, experiments),
         *(bar.experiment for bar in bars),
-        *(PLANT if plant else ()),
+        *((PLANT,) if plant else ()),
     }
     chosen: dict[str, dict[str, Any]] = {}
     for name in EXPERIMENTS:
@@ -65,7 +68,7 @@ def make_plan(
             ranks = any(one.ranks for one in experiment.method_measures)
             methods_of = [name for name in asked if ranks or EXPLAINERS.find(name).kind != "control"]
             options = {**experiment.within_budget, **({"methods": methods_of} if takes else {})}
-            options |= PLANT.get(name, {}) if plant else {}
+            options |= {"plant": plant} if plant and name == PLANT else {}
             options |= _conditions(experiment, options, bars)
             slow = sorted(experiment.fast_with - can)
             if name not in by_name and slow:
