@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,7 +24,7 @@ from typer.testing import CliRunner, Result
 import heedful
 from heedful.api import audit_plan
 from heedful.api.audit import given_texts
-from heedful.api.audit_subject import InFolder, open_subject
+from heedful.api.audit_subject import Answered, InFolder, open_subject
 from heedful.auditing.bars import parse_bars
 from heedful.auditing.budget import Asked
 from heedful.auditing.record import Audit
@@ -39,6 +40,7 @@ from heedful.store.run import Run
 from heedful.web.app import create_app
 from heedful.web.library import Library
 from made_up_experiment import LAYERS
+from material import evidence_tables_of
 
 QUIET = Progress(quiet=True)
 SMALL: dict[str, Any] = {
@@ -321,8 +323,6 @@ def test_a_function_is_audited_in_memory() -> None:
 
 
 def test_an_experiment_of_another_package_is_audited_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dataclasses import replace
-
     measure = MethodMeasure(
         "score", "score of a layer", "More is more.", "score", only="omission", chance=None
     )
@@ -372,6 +372,9 @@ def test_no_such_number(heedful_audit): ...
 @pytest.mark.heedful(model="nowhere")
 def test_no_model(heedful_audit): ...
 
+@pytest.mark.heedful(model={model!r}, budget="1h", bars=["performance.accuracy >= 2"])
+def test_missed_without_the_fixture(): ...
+
 def test_no_marker(heedful_audit): ...
 
 def test_of_somebody_else():
@@ -388,10 +391,11 @@ def test_bars_in_pytest(run: Run, tmp_path: Path) -> None:
         [sys.executable, "-m", "pytest", "-q", *PLUGIN, "--strict-markers", "test_mine.py"],
         cwd=tmp_path, capture_output=True, text=True, env=environment,
     )  # fmt: skip
-    assert "2 passed, 1 failed, 3 errors" in done.stdout or "1 failed, 2 passed, 3 errors" in done.stdout, (
+    assert "2 passed, 1 failed, 4 errors" in done.stdout or "1 failed, 2 passed, 4 errors" in done.stdout, (
         done.stdout
     )
     assert "comprehensiveness >= 5: missed, it is" in done.stdout
+    assert "performance.accuracy >= 2: missed, it is" in done.stdout
     assert "has no number 'acuracy'. The nearest: accuracy" in done.stdout
     assert "there is no run folder nowhere" in done.stdout
     assert "heedful_audit needs the marker" in done.stdout
@@ -439,6 +443,29 @@ def test_each_shortcut_can_be_planted(run: Run, monkeypatch: pytest.MonkeyPatch)
     subject = open_subject(run, given_texts(None, None, None, None, "test", None, None, ()), QUIET)
     for kind in ("single", "ordered", "context"):
         assert audit_plan.make_plan(subject, plant=kind).experiments["planted"]["plant"] == kind
+
+
+def test_of_planted_words_that_the_model_does_not_use_nothing_is_said(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither as a finding nor of a bar: an explanation does not have to show them."""
+    used = {
+        "difference": {"mean": 0.01, "low": 0.0},
+        "effect": {"mean": 0.02},
+        "effect_random": {"mean": 0.01},
+    }
+    summary = {"used": {**used, "accuracy": None}}
+    answer = Answered("planted", evidence_tables_of()["planted"], summary, None, 9, 1.0)
+    monkeypatch.setattr(EXPERIMENTS, "places", {"planted": PLANTED})
+    monkeypatch.setattr(InFolder, "ask", lambda *given: answer)
+    found = heedful.audit(run, budget="1h", bars=["planted(lrp).precision >= 0"])
+    assert not found.standings.findings
+    assert found.outcomes[0].sentence.endswith("for an explanation to have to show them.")
+
+
+def test_one_bar_that_is_no_list_is_told_of(run: Run) -> None:
+    with pytest.raises(Mistake, match="bars are several: give a list"):
+        heedful.audit(run, bars="performance.accuracy >= 0")
 
 
 def test_labels_of_a_run_s_data_are_given_as_heedful_run_takes_them(run: Run, tmp_path: Path) -> None:

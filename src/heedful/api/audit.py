@@ -123,6 +123,9 @@ def prepare(
 ) -> Prepared:
     """Read what was asked for; a slip in it is said here."""
     began = time.perf_counter()
+    for name, several in (("bars", bars), ("methods", methods), ("experiments", experiments)):
+        if isinstance(several, str):
+            raise Mistake(f"{name} are several: give a list, like {name}=[{several!r}].")
     seconds, wanted = parse_budget(budget), parse_bars(bars)
     progress = progress or Progress(quiet=True)
     subject = open_subject(model, given, progress)
@@ -135,9 +138,11 @@ def carry_out(prepared: Prepared, command: str) -> Audit:
     subject, plan, seconds, progress = prepared.subject, prepared.plan, prepared.budget, prepared.progress
     clock = Clock(seconds, prepared.began)
     answers, left_out = ask_within(subject, plan, clock, progress)
+    void = {name: why for name, answer in answers.items() if (why := find(name).void(answer.summary))}
     series = [
         one
         for name, answer in answers.items()
+        if name not in void
         for one in series_of(name, find(name).method_measures, answer.table)
         if one.method in EXPLAINERS
     ]
@@ -149,7 +154,7 @@ def carry_out(prepared: Prepared, command: str) -> Audit:
     standings = rank(series, known)
     summaries = {name: answer.summary for name, answer in answers.items()}
     summaries[PERFORMANCE] = subject.performance(max([FEW, *(one.texts for one in answers.values())]))
-    reasons = {**plan.left_out, **left_out}
+    reasons = {**plan.left_out, **left_out, **void}
     return Audit(
         subject=Subject(
             subject.name, subject.description, subject.data, subject.split, subject.size, tuple(subject.labels),

@@ -54,7 +54,8 @@ class Series:
         if not defined.any() or np.isnan(self.room):
             return self.gain
         more = np.where(defined, self.rooms - self.rooms[defined].mean(), 0.0)
-        return self.gain - self.gain[defined].mean() / self.room * more
+        share = float(self.gain[defined].mean()) / self.room
+        return self.gain - share * more
 
     def _up(self, values: Floats) -> Floats:
         more = values - self.chance

@@ -98,6 +98,8 @@ class Experiment:
     )
     # The warning that an outcome (a summary) puts on every other conclusion about the same data; empty: none.
     warn: Callable[[Mapping[str, Any]], str] = no_warning
+    # Why its rows say nothing of explainers, given its summary: an audit then leaves them out; empty: they do.
+    void: Callable[[Mapping[str, Any]], str] = no_warning
     # Other runs that it compares with, by its own names for them, given its configuration and what it asks about (a run
     # or a model on other data). They are trained first, once for all that need them.
     runs: Callable[[Any, RunConfig | TrialConfig], Mapping[str, RunConfig]] = no_runs
