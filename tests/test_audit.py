@@ -7,8 +7,11 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -20,7 +23,10 @@ from typer.testing import CliRunner, Result
 
 import heedful
 from heedful.api import audit_plan
-from heedful.api.audit_subject import InFolder
+from heedful.api.audit import given_texts
+from heedful.api.audit_subject import Answered, InFolder, open_subject
+from heedful.auditing.bars import parse_bars
+from heedful.auditing.budget import Asked
 from heedful.auditing.record import Audit
 from heedful.cli import app
 from heedful.data.planted import generate
@@ -28,11 +34,13 @@ from heedful.engine.processors import stopped_after
 from heedful.engine.progress import Progress
 from heedful.errors import Mistake
 from heedful.experiments.description import MethodMeasure
+from heedful.experiments.planted import PLANTED
 from heedful.registry import EXPERIMENTS
 from heedful.store.run import Run
 from heedful.web.app import create_app
 from heedful.web.library import Library
 from made_up_experiment import LAYERS
+from material import evidence_tables_of
 
 QUIET = Progress(quiet=True)
 SMALL: dict[str, Any] = {
@@ -178,11 +186,37 @@ def test_texts_without_labels_and_of_one_label_are_audited_with_a_warning(run: R
     assert any("only 12 texts were asked about" in warning for warning in found.warnings)
 
 
+def test_copies_and_a_model_that_nothing_changes_are_warned_of() -> None:
+    def predict(texts: Sequence[str]) -> np.ndarray:
+        return np.tile([[0.3, 0.7]], (len(texts), 1))
+
+    texts = ["a long dull film", "that was superb"] * 5
+    found = heedful.audit(heedful.wrap(predict, labels=["neg", "pos"]), texts, budget="1h")
+    assert {one.answer for one in found.standings.order} == {"cannot tell"}
+    assert any("8 of 10 texts are copies of others" in warning for warning in found.warnings)
+    assert any("is any order of the words better than another" in warning for warning in found.warnings)
+    assert any("'pos' for each of the 10 texts" in warning for warning in found.warnings)
+
+
+def test_the_score_of_a_model_does_not_rest_on_the_few_texts_that_were_asked_last(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = table(tmp_path / "mine.csv", reviews(40, 1))
+    monkeypatch.setattr(audit_plan, "ASKING", -1.0)  # no time: two texts
+    bar = "performance.accuracy >= 0"
+    found = heedful.audit(run, data=file, data_options=COLUMNS, budget="1h", bars=[bar])
+    assert [one.texts for one in found.questions] == [2]
+    assert found.summaries["performance"]["examples"] == 30
+    assert found.outcomes[0].sentence.endswith("(30 texts).")
+
+
 def test_budget_output_and_split_are_checked_first(run: Run, tmp_path: Path) -> None:
     for arguments, said in (
         (["--budget", "soon"], "--budget 'soon'"),
         (["-o", str(tmp_path)], "ends in .html"),
-        (["--junit", str(tmp_path)], "is a folder"),
+        (["--junit", str(tmp_path)], "no file can be written there"),
+        (["--model-card", str(run.path / "config.json" / "card.md")], "no file can be written there"),
+        (["--plant", "singel"], "there is no shortcut to --plant 'singel'. Did you mean 'single'?"),
         (["--split", "tset"], "the splits are"),
         (["--method", "lrpp"], "Did you mean 'lrp'?"),
         (["--experiment", "faith"], "there is no experiment 'faith'"),
@@ -289,8 +323,6 @@ def test_a_function_is_audited_in_memory() -> None:
 
 
 def test_an_experiment_of_another_package_is_audited_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dataclasses import replace
-
     measure = MethodMeasure(
         "score", "score of a layer", "More is more.", "score", only="omission", chance=None
     )
@@ -340,6 +372,9 @@ def test_no_such_number(heedful_audit): ...
 @pytest.mark.heedful(model="nowhere")
 def test_no_model(heedful_audit): ...
 
+@pytest.mark.heedful(model={model!r}, budget="1h", bars=["performance.accuracy >= 2"])
+def test_missed_without_the_fixture(): ...
+
 def test_no_marker(heedful_audit): ...
 
 def test_of_somebody_else():
@@ -356,10 +391,11 @@ def test_bars_in_pytest(run: Run, tmp_path: Path) -> None:
         [sys.executable, "-m", "pytest", "-q", *PLUGIN, "--strict-markers", "test_mine.py"],
         cwd=tmp_path, capture_output=True, text=True, env=environment,
     )  # fmt: skip
-    assert "2 passed, 1 failed, 3 errors" in done.stdout or "1 failed, 2 passed, 3 errors" in done.stdout, (
+    assert "2 passed, 1 failed, 4 errors" in done.stdout or "1 failed, 2 passed, 4 errors" in done.stdout, (
         done.stdout
     )
     assert "comprehensiveness >= 5: missed, it is" in done.stdout
+    assert "performance.accuracy >= 2: missed, it is" in done.stdout
     assert "has no number 'acuracy'. The nearest: accuracy" in done.stdout
     assert "there is no run folder nowhere" in done.stdout
     assert "heedful_audit needs the marker" in done.stdout
@@ -375,6 +411,70 @@ def test_the_plugin_loads_nothing_heavy() -> None:
         env={**os.environ, "PYTHONPATH": str(source)},
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_what_is_asked_for_by_name_comes_before_the_rest(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And under the conditions that a bar names."""
+    subject = open_subject(run, given_texts(None, None, None, None, "test", None, None, ()), QUIET)
+    assert list(audit_plan.make_plan(subject).experiments) == ["faithfulness", "erasure", "correlation"]
+    plan = audit_plan.make_plan(subject, parse_bars(["faithfulness(lrp, zero).tau > 0"]), (), ["correlation"])
+    assert list(plan.experiments) == ["faithfulness", "correlation", "erasure"]
+    assert plan.experiments["faithfulness"]["operators"] == ("delete", "mask", "zero")
+
+
+def test_every_question_has_the_fewest_texts_before_any_has_more() -> None:
+    """Of two of which the first would take all the time that there is, the second has LEAST texts."""
+
+    class Slow:
+        size = 1000
+
+        def ask(self, experiment: str, options: Any, texts: int) -> Any:
+            return SimpleNamespace(texts=texts, seconds=0.5 * texts, asked=Asked(texts, 0.5 * texts))
+
+    plan = audit_plan.Plan({"erasure": {}, "correlation": {}}, ())
+    clock = audit_plan.Clock(12.0, time.perf_counter())
+    answers, left_out = audit_plan.ask_within(Slow(), plan, clock, QUIET)  # type: ignore[arg-type]
+    assert not left_out
+    assert {name: one.texts for name, one in answers.items()} == {"erasure": 8, "correlation": 8}
+
+
+def test_each_shortcut_can_be_planted(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(EXPERIMENTS, "places", {**EXPERIMENTS.places, "planted": PLANTED})
+    subject = open_subject(run, given_texts(None, None, None, None, "test", None, None, ()), QUIET)
+    for kind in ("single", "ordered", "context"):
+        assert audit_plan.make_plan(subject, plant=kind).experiments["planted"]["plant"] == kind
+
+
+def test_of_planted_words_that_the_model_does_not_use_nothing_is_said(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither as a finding nor of a bar: an explanation does not have to show them."""
+    used = {
+        "difference": {"mean": 0.01, "low": 0.0},
+        "effect": {"mean": 0.02},
+        "effect_random": {"mean": 0.01},
+    }
+    summary = {"used": {**used, "accuracy": None}}
+    answer = Answered("planted", evidence_tables_of()["planted"], summary, None, 9, 1.0)
+    monkeypatch.setattr(EXPERIMENTS, "places", {"planted": PLANTED})
+    monkeypatch.setattr(InFolder, "ask", lambda *given: answer)
+    found = heedful.audit(run, budget="1h", bars=["planted(lrp).precision >= 0"])
+    assert not found.standings.findings
+    assert found.outcomes[0].sentence.endswith("for an explanation to have to show them.")
+
+
+def test_one_bar_that_is_no_list_is_told_of(run: Run) -> None:
+    with pytest.raises(Mistake, match="bars are several: give a list"):
+        heedful.audit(run, bars="performance.accuracy >= 0")
+
+
+def test_labels_of_a_run_s_data_are_given_as_heedful_run_takes_them(run: Run, tmp_path: Path) -> None:
+    rows = [(text, label.upper() if i % 2 else label) for i, (text, label) in enumerate(reviews(12, 2))]
+    file = table(tmp_path / "cases.csv", rows)
+    done = command(run.path, "--data", file, *columns(), "--dry-run")
+    assert "differ in case only" in str(done.exception)
+    done = command(run.path, "--data", file, *columns(), "--dry-run", "--labels", "negative,positive")
+    assert done.exit_code == 0, done.output
 
 
 def test_methods_and_plans(run: Run) -> None:

@@ -196,30 +196,39 @@ def test_what_cannot_hide_words_says_so() -> None:
             predict(made.network, batch, Edits.each_word(batch.passage), "pad")
 
 
+class Counting:
+    """A network that keeps how many texts it was given at each call."""
+
+    def __init__(self, network: Any) -> None:
+        self.network, self.calls = network, list[int]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.network, name)
+
+    def __call__(self, batch: Batch, **given: Any) -> Any:
+        self.calls.append(len(batch))
+        return self.network(batch, **given)
+
+
 def test_each_edited_text_is_asked_once() -> None:
-    calls: list[int] = []
-
-    class Counting:
-        def __init__(self, network: Any) -> None:
-            self.network = network
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self.network, name)
-
-        def __call__(self, batch: Batch, **given: Any) -> Any:
-            calls.append(len(batch))
-            return self.network(batch, **given)
-
     model: Any = Counting(zoo.network())
     batch = zoo.batch([4, 3])
     removals = Removals(model, batch, words_of(batch.passage), torch.zeros(2, dtype=torch.long), "mask")
     removals.ask([all_sets(4), all_sets(3)])
     removals.ask([all_sets(4)[:7], all_sets(3)])
-    assert sum(calls) == 16 + 8 + 2  # and once the texts as they are
+    assert sum(model.calls) == 16 + 8 + 2  # and once the texts as they are
     table = rows("binary", [4, 3], {"operators": ["delete"]})
     summary = summarise(table)["forward_passes"]
     assert summary["run"] == 16 + 8  # all sets of both texts, whatever the methods
     assert summary["saved"] == summary["wanted"] - summary["run"] > 0
+
+
+def test_soft_versions_ask_nothing_twice() -> None:
+    model: Any = Counting(zoo.network())
+    table = rows("binary", [4, 3], {"operators": ["soft"], "methods": ["attention"], "soft_draws": 3}, model)
+    drawn = summarise(table)["forward_passes"]["run"]
+    assert drawn == 2 * 4 * 3  # texts, numbers of a method, draws
+    assert sum(model.calls) == drawn + 2 + 2  # and once the texts as they are and those of zeros
 
 
 def test_what_a_flip_is_depends_on_what_is_predicted() -> None:

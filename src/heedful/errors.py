@@ -19,7 +19,11 @@ def one_of(what: str, given: object, known: list[str]) -> Mistake:
     """The sentence for a name that does not exist, with the nearest that does, and all of them."""
     from difflib import get_close_matches
 
-    near = get_close_matches(given, known, n=1) if isinstance(given, str) and len(given) <= LONGEST else []
+    near = []
+    if isinstance(given, str) and len(given) <= LONGEST:
+        near = [name for name in known if name.lower() == given.lower()] or get_close_matches(
+            given, known, n=1
+        )
     hint = f" Did you mean {near[0]!r}?" if near else ""
     return Mistake(f"there is no {what} {short(given)}.{hint} Known: {', '.join(known)}.")
 

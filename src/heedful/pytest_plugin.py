@@ -7,7 +7,7 @@
 or, without a body of its own:
 
     @pytest.mark.heedful(model="my-checkpoint", data="reviews.csv", bars=["performance.accuracy >= 0.9"])
-    def test_bars(heedful_audit): ...
+    def test_bars(): ...
 
 The marker takes what `heedful.audit` takes. An audit is made once for equal markers, and kept as the command keeps it.
 heedful itself is loaded when a test asks for the fixture: a suite without such tests does not feel the plugin.
@@ -46,6 +46,13 @@ class Audited:
         missed = [outcome.sentence for outcome in self.audit.check(*bars) if not outcome.met]
         if missed:
             pytest.fail("\n".join(missed), pytrace=False)
+
+
+@pytest.fixture(autouse=True)
+def _heedful_bars(request: pytest.FixtureRequest) -> None:
+    """A marker's bars are checked, too, where the test does not ask for the fixture."""
+    if request.node.get_closest_marker("heedful") is not None:
+        request.getfixturevalue("heedful_audit")
 
 
 @pytest.fixture

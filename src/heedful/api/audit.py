@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heedful.api.audit_plan import Clock, Plan, ask_within, make_plan, preview
-from heedful.api.audit_subject import Answered, Audited, Given, open_subject
+from heedful.api.audit_subject import Answered, Audited, Given, open_subject, spread_over
 from heedful.api.models import as_paths
 from heedful.auditing.bars import PERFORMANCE, Bar, check_bar, parse_bars
 from heedful.auditing.budget import parse_budget
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 SAMPLE = 0.08  # of the budget, for what each explainer costs and keeps; with what the questions have left
 BARELY = 0.05  # of accuracy above always the same answer
+COPIES = 0.05  # of the texts: fewer do not change a digit
 FEW = 30  # texts, below which hardly anything can be told
 
 
@@ -47,7 +48,7 @@ def audit(
     bars: Sequence[str] = (),
     methods: Sequence[str] = (),
     experiments: Sequence[str] = (),
-    plant: bool = False,
+    plant: str | None = None,
     labels: Sequence[str] | None = None,
     runs: str | Path | None = None,
     data_dirs: Sequence[str | Path] = (),
@@ -59,7 +60,8 @@ def audit(
     Everything that applies to the model is asked about as many texts as fit into `budget` ("5m"), of the examples
     given, of `data`, or of the corpus that a run was trained on. `bars` are checked, like
     "faithfulness(lrp).comprehensiveness >= 0.2". `methods` and `experiments` are asked beside those that are asked
-    anyway: slow explainers, experiments that train further models; `plant` asks whether a planted shortcut is found.
+    anyway: slow explainers, experiments that train further models; `plant` ("single", "ordered", "context") asks
+    whether a planted shortcut is found.
     `labels` are names for those of a Hugging Face model that has none.
 
     Rows, summaries and the audit itself are kept in the folder of the model on these data; an audit that was
@@ -116,11 +118,14 @@ def prepare(
     bars: Sequence[str],
     methods: Sequence[str],
     experiments: Sequence[str],
-    plant: bool,
+    plant: str | None,
     progress: Progress | None,
 ) -> Prepared:
     """Read what was asked for; a slip in it is said here."""
     began = time.perf_counter()
+    for name, several in (("bars", bars), ("methods", methods), ("experiments", experiments)):
+        if isinstance(several, str):
+            raise Mistake(f"{name} are several: give a list, like {name}=[{several!r}].")
     seconds, wanted = parse_budget(budget), parse_bars(bars)
     progress = progress or Progress(quiet=True)
     subject = open_subject(model, given, progress)
@@ -133,9 +138,11 @@ def carry_out(prepared: Prepared, command: str) -> Audit:
     subject, plan, seconds, progress = prepared.subject, prepared.plan, prepared.budget, prepared.progress
     clock = Clock(seconds, prepared.began)
     answers, left_out = ask_within(subject, plan, clock, progress)
+    void = {name: why for name, answer in answers.items() if (why := find(name).void(answer.summary))}
     series = [
         one
         for name, answer in answers.items()
+        if name not in void
         for one in series_of(name, find(name).method_measures, answer.table)
         if one.method in EXPLAINERS
     ]
@@ -146,8 +153,8 @@ def carry_out(prepared: Prepared, command: str) -> Audit:
     known, sample = explain_sample(subject.model, [*subject.looked.values()], asked, rest, progress)
     standings = rank(series, known)
     summaries = {name: answer.summary for name, answer in answers.items()}
-    summaries[PERFORMANCE] = subject.performance()
-    reasons = {**plan.left_out, **left_out}
+    summaries[PERFORMANCE] = subject.performance(max([FEW, *(one.texts for one in answers.values())]))
+    reasons = {**plan.left_out, **left_out, **void}
     return Audit(
         subject=Subject(
             subject.name, subject.description, subject.data, subject.split, subject.size, tuple(subject.labels),
@@ -158,7 +165,7 @@ def carry_out(prepared: Prepared, command: str) -> Audit:
         verdicts=_verdicts(answers),
         outcomes=tuple(check_bar(bar, standings.findings, summaries, reasons) for bar in prepared.bars),
         left_out=reasons,
-        warnings=(*warn(subject, summaries[PERFORMANCE], answers), *warn_of_controls(standings)),
+        warnings=(*warn(subject, summaries[PERFORMANCE], answers), *warn_of_standings(standings)),
         budget=seconds,
         seconds=time.perf_counter() - prepared.began,
         summaries=summaries,
@@ -184,8 +191,9 @@ def _question(answer: Answered) -> Question:
 def warn(subject: Audited, scores: Mapping[str, Any], answers: Mapping[str, Answered]) -> list[str]:
     """What a reader must know before believing any of it."""
     told = []
-    truths = [example.label for example in subject.looked.values() if example.label is not None]
-    accuracy = scores.get("accuracy")
+    looked = list(subject.looked.values())
+    accuracy, scored = scores.get("accuracy"), spread_over(looked, scores.get("examples", len(looked)))
+    truths = [example.label for example in scored if example.label is not None]
     usual, times = Counter(truths).most_common(1)[0] if truths else (0, 0)
     if not truths:
         told.append("the texts have no labels: how good the model is was not measured.")
@@ -196,41 +204,43 @@ def warn(subject: Audited, scores: Mapping[str, Any], answers: Mapping[str, Answ
     elif accuracy is not None and accuracy < times / len(truths) + BARELY:
         told.append(
             f"the model is hardly better (accuracy {accuracy:.2f}) than always answering {subject.labels[usual]!r} "
-            f"({times / len(truths):.2f}): what explains it says little."
+            f"({times / len(truths):.2f}) in {len(truths):,} texts: what explains it says little."
         )
     predicted = {label for answer in answers.values() for label in answer.table["predicted"].to_pylist()}
-    if len(predicted) == 1 and len(subject.labels) > 1:
-        told.append(f"the model predicts {subject.labels[predicted.pop()]!r} for every text.")
-    texts = next((answer.texts for answer in answers.values()), 0)  # of the most telling experiment
-    if texts < FEW:
+    most = max((answer.texts for answer in answers.values()), default=0)
+    if len(predicted) == 1 and len(subject.labels) > 1 and most > 1:
+        label = subject.labels[predicted.pop()]
+        told.append(f"the model predicts {label!r} for each of the {most:,} texts that it was asked about.")
+    same = len(looked) - len({(one.passage.text, one.query and one.query.text) for one in looked})
+    if same > COPIES * len(looked):
+        told.append(
+            f"{same:,} of {len(looked):,} texts are copies of others: a test takes each for a new one, so intervals "
+            "are too narrow and answers too sure. Leave them out of the data."
+        )
+    texts = next((answer.texts for answer in answers.values()), None)  # of the most telling experiment
+    if texts is not None and texts < FEW:
         more = (
             "a larger --budget asks about more" if texts < subject.size else "there are no more in the data"
         )
-        told.append(f"only {texts} texts were asked about, so intervals are wide: {more}.")
+        asked = "one text was" if texts == 1 else f"{texts} texts were"
+        told.append(f"only {asked} asked about, so intervals are wide: {more}.")
     return told
 
 
-def warn_of_controls(standings: Standings) -> list[str]:
-    """A control that is called better than random is chance, and shows that others may be."""
-    return [
+def warn_of_standings(standings: Standings) -> list[str]:
+    """Where no order is better than another there is nothing to find. A control that is called better than random is
+    chance, and shows that others may be."""
+    told = []
+    if standings.order and not any(one.share.n for one in standings.order):
+        told.append(
+            "in none of these texts is any order of the words better than another: nothing can be found."
+        )
+    return told + [
         f"{method_name(one.method)}, which knows nothing, was called better than random (q = {one.share.q:.2g}). This "
         "is chance, one audit in forty has it: do not rest on answers that are no surer; more texts will tell."
         for one in standings.order
         if one.explained.kind == "control" and one.answer == "better"
     ]
-
-
-def check_files(output: Path | None, junit: Path | None, model_card: Path | None) -> None:
-    """Before anything is computed: can these be written?"""
-    from heedful.report.export import check_page
-
-    if output is not None:
-        check_page(output)
-    for option, path in (("--output", output), ("--junit", junit), ("--model-card", model_card)):
-        if path is not None and path.is_dir():
-            raise Mistake(f"{option} {path} is a folder: give the name of a file.")
-        if path is not None and path.parent.exists() and not path.parent.is_dir():
-            raise Mistake(f"{option} {path}: {path.parent} is a file, not a folder.")
 
 
 def keep(audit: Audit) -> None:

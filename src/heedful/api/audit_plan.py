@@ -11,16 +11,17 @@ from typing import Any
 
 from heedful.api.audit_subject import Answered, Audited
 from heedful.auditing.bars import Bar
-from heedful.auditing.budget import LEAST, PILOTS, WORK, in_time, next_texts
+from heedful.auditing.budget import LEAST, PILOTS, WORK, in_time, next_texts, time_for
 from heedful.auditing.series import RANDOM
+from heedful.data.plant import KINDS
 from heedful.engine.progress import Progress
-from heedful.errors import Mistake
+from heedful.errors import Mistake, one_of
 from heedful.experiments import EXPERIMENTS, Experiment, find
 from heedful.registry import EXPLAINERS
 
 ASKING = 0.9  # of the budget: then every question ends, whatever it was thought to take
 RANKING = 0.65  # of the time, for the experiments that put explainers in order; the rest is for all others
-PLANT: Mapping[str, Mapping[str, Any]] = {"planted": {"plant": "single"}}  # what --plant asks, and how
+PLANT = "planted"  # the experiment that --plant asks
 SLOW = (
     "lime",
     "shap",
@@ -42,9 +43,11 @@ def make_plan(
     bars: Sequence[Bar] = (),
     methods: Sequence[str] = (),
     experiments: Sequence[str] = (),
-    plant: bool = False,
+    plant: str | None = None,
 ) -> Plan:
-    """What applies to this model, by what it can do and by what is known of its texts."""
+    """What applies to this model, by what it can do and by what is known of its texts. `plant`: a kind of shortcut."""
+    if plant is not None and plant not in KINDS:
+        raise one_of("shortcut to --plant", plant, list(KINDS))
     left_out: dict[str, str] = {}
     can = _abilities(subject, left_out)
     by_bars = [bar.method for bar in bars if bar.method is not None]
@@ -52,7 +55,7 @@ def make_plan(
     by_name = {
         *map(EXPERIMENTS.check, experiments),
         *(bar.experiment for bar in bars),
-        *(PLANT if plant else ()),
+        *((PLANT,) if plant else ()),
     }
     chosen: dict[str, dict[str, Any]] = {}
     for name in EXPERIMENTS:
@@ -65,7 +68,8 @@ def make_plan(
             ranks = any(one.ranks for one in experiment.method_measures)
             methods_of = [name for name in asked if ranks or EXPLAINERS.find(name).kind != "control"]
             options = {**experiment.within_budget, **({"methods": methods_of} if takes else {})}
-            options |= PLANT.get(name, {}) if plant else {}
+            options |= {"plant": plant} if plant and name == PLANT else {}
+            options |= _conditions(experiment, options, bars)
             slow = sorted(experiment.fast_with - can)
             if name not in by_name and slow:
                 left_out[name] = (
@@ -75,7 +79,7 @@ def make_plan(
                 left_out[name] = f"it trains further models first: ask for it with --experiment {name}"
             else:
                 chosen[name] = options
-    order = sorted(chosen, key=lambda name: _importance(find(name)))
+    order = sorted(chosen, key=lambda name: _importance(find(name), name in by_name))
     return Plan({name: chosen[name] for name in order}, asked, left_out)
 
 
@@ -86,10 +90,18 @@ def _able(names: Sequence[str]) -> str:
     return " and ".join(CAPABILITIES.get(name, f"with {name!r}") for name in names)
 
 
-def _importance(experiment: Experiment) -> int:
-    """Those that order explainers first, then those that tell of explainers, then those about attention alone."""
+def _conditions(experiment: Experiment, options: Mapping[str, Any], bars: Sequence[Bar]) -> dict[str, Any]:
+    """What a bar names under a condition is asked under it, too."""
+    settings = {one.setting for one in experiment.method_measures if one.setting is not None}
+    named = [bar.condition for bar in bars if bar.experiment == experiment.name and bar.condition is not None]
+    return {name: tuple(dict.fromkeys((*options.get(name, ()), *named))) for name in settings if named}
+
+
+def _importance(experiment: Experiment, named: bool = False) -> int:
+    """Those that order explainers first, then those that were asked for by name, those that tell of explainers, and
+    those about attention alone."""
     measures = experiment.method_measures
-    return 0 if any(one.ranks for one in measures) else 1 if measures else 2
+    return 0 if any(one.ranks for one in measures) else 1 if named else 2 if measures else 3
 
 
 def _abilities(subject: Audited, left_out: dict[str, str]) -> frozenset[str]:
@@ -172,8 +184,12 @@ def ask_within(
                 answers[name] = found
                 left -= found.seconds
         asked = [name for name in group if name in answers]
-        for number, name in enumerate(asked):
-            seconds = min(left / (len(asked) - number), clock.left)
+        least = [time_for(answers[name].asked, min(LEAST, subject.size)) for name in asked]
+        for number, name in enumerate(
+            asked
+        ):  # first what LEAST texts take is set aside for each, then they share
+            spare = max(0.0, left - sum(least[number:])) / (len(asked) - number)
+            seconds = min(least[number] + spare, clock.left)
             left -= _grow(attempt, answers, name, seconds, subject.size, left_out, progress)
         left += more
     for name in others:

@@ -87,7 +87,9 @@ class Audited(Protocol):
         """Of so many texts, evenly spread; raises what goes wrong."""
         ...
 
-    def performance(self) -> Mapping[str, Any]: ...
+    def performance(self, texts: int) -> Mapping[str, Any]:
+        """Scores of the model: of so many texts, evenly spread, or where more are known, of all."""
+        ...
 
 
 class InFolder(Audited):
@@ -143,8 +145,10 @@ class InFolder(Audited):
         around = max(0.0, seconds - float(seal["seconds"]))
         return Answered(experiment, table, found, verdict, int(seal["n_texts"]), seconds, around)
 
-    def performance(self) -> Mapping[str, Any]:
-        return self.run.results.summary("performance") or {}
+    def performance(self, texts: int) -> Mapping[str, Any]:
+        if self.run.trial is None:  # those of its training
+            return self.run.results.summary("performance") or {}
+        return scores_of(self.model, spread_over(list(self.looked.values()), texts), self.split)
 
     def _remembered(self) -> dict[str, float]:
         """What each question took with everything around it, by the key of its rows."""
@@ -252,14 +256,24 @@ class InMemory(Audited):
         texts = min(texts, self.size)
         return Answered(experiment, table, summary, verdict, texts, seconds, seconds - rows)
 
-    def performance(self) -> Mapping[str, Any]:
-        from heedful.engine.executor import Executor
-        from heedful.engine.plan import ask
-        from heedful.engine.run_texts import AskedTexts
+    def performance(self, texts: int) -> Mapping[str, Any]:
+        return scores_of(self._model, spread_over(list(self.looked.values()), texts), self.split)
 
-        places = np.array(sorted(self.examples), dtype=np.int64)
-        some = AskedTexts(places, self.examples, whole=True)
-        return Executor.performance(self._model, some, ask("correlation", {}, self.split))
+
+def spread_over(examples: Sequence[Example], texts: int) -> list[Example]:
+    """So many of them, evenly spread."""
+    from heedful.data.assemble import spread_places
+
+    return [examples[place] for place in spread_places(len(examples), texts).tolist()]
+
+
+def scores_of(model: Model, examples: Sequence[Example], split: Split) -> Mapping[str, Any]:
+    from heedful.engine.executor import Executor
+    from heedful.engine.plan import ask
+    from heedful.engine.run_texts import AskedTexts
+
+    some = AskedTexts(np.arange(len(examples)), dict(enumerate(examples)), whole=False)
+    return Executor.performance(model, some, ask("correlation", {}, split))
 
 
 def open_subject(model: object, given: Given, progress: Progress) -> Audited:

@@ -26,7 +26,7 @@ PERFORMANCE = "performance"
 EXAMPLE = "faithfulness(lrp).comprehensiveness >= 0.2"
 FORM = re.compile(
     r"\s*(?P<experiment>\w+)\s*(?:\(\s*(?P<method>[^(),]*?)\s*(?:,\s*(?P<condition>[^(),]*?)\s*)?\))?"
-    r"\s*\.\s*(?P<statistic>.+?)\s*(?P<sign>>=|<=|==|=|>|<|≥|≤)\s*(?P<bar>\S+)\s*"
+    r"\s*\.\s*(?P<statistic>[^<>=!≥≤]+?)\s*(?P<sign>[<>=!≥≤]+)\s*(?P<bar>\S*)\s*"
 )
 SIGNS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -91,6 +91,8 @@ def parse_bar(text: str) -> Bar:
         bar = float(form["bar"])
     except ValueError:
         bar = math.nan
+    if not form["bar"]:
+        raise Mistake(f"--bar {text!r}: a number is missing behind {form['sign']}.")
     if not math.isfinite(bar):
         raise Mistake(f"--bar {text!r}: {form['bar']!r} is no number to compare with, like 0.2.")
     experiment, method, statistic, part = form["experiment"], form["method"], form["statistic"], "value"
@@ -104,13 +106,22 @@ def parse_bar(text: str) -> Bar:
                 f"--bar {text!r}: {first} is told of each method: say which: {experiment}(lrp).{first}."
             )
     else:
-        _among("experiment", experiment, [name for name in EXPERIMENTS if _measured(name)], text)
+        _among("experiment", experiment, list(EXPERIMENTS), text)
+        if not _measured(experiment):
+            known = [name for name in EXPERIMENTS if _measured(name)]
+            raise Mistake(
+                f"--bar {text!r}: {experiment} does not tell of each method, {', '.join(known)} do; a number of its "
+                f"summary is {experiment}.PATH, without a method."
+            )
         _among("method", method, list(EXPLAINERS), text)
         known = _measured(experiment)
         statistic, _, part = statistic.partition(".")
         _among(f"statistic of {experiment}", statistic, known, text)
         part = part or "value"
         _among(f"part of {statistic}", part, list(PARTS), text)
+        conditions = EXPERIMENTS.find(experiment).conditions
+        if form["condition"] and conditions:
+            _among(f"condition of {experiment}", form["condition"], conditions, text)
     return Bar(text.strip(), experiment, method, form["condition"] or None, statistic, part, sign, bar)
 
 
@@ -150,7 +161,8 @@ def check_bar(
     value = number_at(summary, bar.statistic)
     if value is None:
         return Outcome(bar, None, False, _nearest(bar, numbers_in(summary)))
-    return _compare(bar, value, "")
+    texts = summary.get("examples") if bar.experiment == PERFORMANCE else None
+    return _compare(bar, value, "" if texts is None else f"({texts:,} texts)")
 
 
 def _compare(bar: Bar, value: float, note: str) -> Outcome:

@@ -68,6 +68,13 @@ def texts_that_fit(asked: Asked, seconds: float, size: int) -> int:
     return n // step * step
 
 
+def time_for(asked: Asked, texts: int) -> float:
+    """The seconds that so many texts take; nothing, where as many have been asked about."""
+    if asked.texts >= texts:
+        return 0.0
+    return asked.around + texts * (asked.seconds - asked.around) / asked.texts
+
+
 def next_texts(asked: Asked, seconds: float, size: int) -> int | None:
     """The number of texts to ask about next, all of them again; None where that would not be worth it.
 

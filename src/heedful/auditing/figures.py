@@ -26,7 +26,7 @@ def audit_figures(standings: Standings) -> Iterator[Figure]:
         title = (
             "better than a random order by"
             if unit
-            else "of the way from a random order to the best order found"
+            else "of the possible"  # short: it is cut off where the screen is narrow
         )
         rows: Data = [
             {
@@ -40,8 +40,8 @@ def audit_figures(standings: Standings) -> Iterator[Figure]:
         yield Figure(
             "standings",
             "How the explainers stand",
-            "Each point is an explainer, its line the 95% interval over texts. The dashed line is a random order; one "
-            "whose line crosses it was not found to be better.",
+            "Each point is an explainer, its line the 95% interval over texts: 0% is a random order (the dashed line), "
+            "100% the best order found. One whose line crosses 0% was not found to be better.",
             f"The explainers, the best first: {told}.",
             points_with_intervals(rows, title),
             wide=True,

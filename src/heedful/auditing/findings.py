@@ -14,7 +14,7 @@ from heedful.measure.columns import Floats
 from heedful.measure.discovery import benjamini_hochberg
 from heedful.measure.paired import paired
 from heedful.measure.power import texts_needed
-from heedful.measure.statistics import Interval, mean_interval
+from heedful.measure.statistics import Interval, Range, mean_interval
 
 Answer = Literal["better", "no better", "worse", "cannot tell"]
 
@@ -25,6 +25,7 @@ SMALL = (
     0.2  # where nothing is known of the best order: in standard deviations of the gain (Cohen 1988: small)
 )
 FEWEST = 8  # texts needed, at least: two or three have no standard deviation to rest on
+SHARES = (-math.inf, 1.0)  # no order is better than the best
 MOST = 100_000  # texts: more is "more than can be had"
 
 
@@ -92,14 +93,20 @@ class Gain:
         return least if least <= MOST else None
 
 
-def gain_of(values: Floats, room: float) -> Gain:
-    """Of gains text by text (texts,); `room` is what the best order gains, nan where nobody knows."""
+def gain_of(values: Floats, room: float, beyond_room: Floats | None = None) -> Gain:
+    """Of gains text by text (texts,); `room` is what the best order gains, nan where nobody knows. Where they are
+    shares of it, `beyond_room` has their intervals (Series.beyond_room), and no mean of them is above 1."""
     kept = values[~np.isnan(values)]
     found = paired(kept)
     sd = float(kept.std(ddof=1)) if kept.size > 1 else float("nan")
     p = 1.0 if kept.size > 1 and not kept.any() else found.p  # the same as chance in every text
+    low, high = found.low, found.high
     at_most = mean_interval(kept, level=1 - 2 * ONE_SIDED)[1] if kept.size > 1 else float("nan")
-    return Gain(found.n, found.difference, found.low, found.high, at_most, sd, p, NEGLIGIBLE * room)
+    if beyond_room is not None and kept.size > 1:
+        spread = beyond_room[~np.isnan(values)]
+        low, high = mean_interval(spread, within=SHARES)
+        at_most = mean_interval(spread, level=1 - 2 * ONE_SIDED, within=SHARES)[1]
+    return Gain(found.n, found.difference, low, high, at_most, sd, p, NEGLIGIBLE * room)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,15 +138,15 @@ def finding_of(series: Series) -> Finding:
     return Finding(
         series.experiment, measure.name, measure.title, measure.about, series.method, series.condition,
         mean_of(series.value), mean_of(series.chance).value,
-        Interval(gain.mean / room, gain.low / room, gain.high / room), gain, measure.ranks,
+        mean_of(series.beyond_room / room, within=SHARES), gain, measure.ranks,
     )  # fmt: skip
 
 
-def mean_of(values: Floats) -> Interval:
+def mean_of(values: Floats, within: Range | None = None) -> Interval:
     kept = values[~np.isnan(values)]
     if not kept.size:
         return Interval(float("nan"), float("nan"), float("nan"))
-    return Interval(float(kept.mean()), *mean_interval(kept))
+    return Interval(float(kept.mean()), *mean_interval(kept, within=within))
 
 
 def adjust(gains: Iterable[Gain], others: Sequence[float] = ()) -> list[Gain]:

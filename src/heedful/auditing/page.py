@@ -69,7 +69,7 @@ def _subject(audit: Audit) -> list[tuple[str, str, str]]:
         (
             "accuracy",
             "–" if accuracy is None else f"{accuracy:.3f}",
-            "of the texts that were asked about last",
+            f"of {scores.get('examples', 0):,} texts" if accuracy is not None else "",
         ),
         ("time", in_time(audit.seconds), f"of {in_time(audit.budget)}"),
     ]

@@ -108,8 +108,13 @@ def _attention(standings: Standings, chosen: Standing | None) -> Iterator[str]:
 
 
 def _cannot_tell(one: Standing) -> str:
+    n = one.share.n
+    if n == 0:
+        return "cannot be told whether it is better than random: none of these texts tells"
+    if n == 1:
+        return "cannot be told from one text whether it is better than random"
     needed = "more than can be had" if one.needed is None else f"about {one.needed:,}"
-    return f"cannot be told with these {one.share.n} texts whether it is better than random; {needed} would be needed"
+    return f"cannot be told with these {n} texts whether it is better than random; {needed} would be needed"
 
 
 def _Name(one: Standing) -> str:

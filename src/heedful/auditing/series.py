@@ -13,6 +13,7 @@ from heedful.experiments.description import MethodMeasure
 from heedful.measure.columns import Floats, Ints, column
 
 RANDOM = "random"  # the explainer that knows nothing
+ROUNDING = 1e-6  # of the output: what is nearer to chance is no gain, whatever the digits after it say
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,14 +35,32 @@ class Series:
         return self._up(self.value)
 
     @property
+    def rooms(self) -> Floats:
+        """How much better than chance the best order is, text by text."""
+        return self._up(self.possible)
+
+    @property
     def room(self) -> float:
-        """How much better than chance the best order is, in the mean; nan where that is not known, or nothing."""
-        both = ~np.isnan(self.possible) & ~np.isnan(self.chance)
-        mean = float(self._up(self.possible)[both].mean()) if both.any() else float("nan")
+        """In the mean; nan where that is not known, or nothing."""
+        known = self.rooms[~np.isnan(self.rooms)]
+        mean = float(known.mean()) if known.size else float("nan")
         return mean if mean > 0 else float("nan")
 
+    @property
+    def beyond_room(self) -> Floats:
+        """Gains without what a text gains only because there is more to gain in it than in others: their mean is that
+        of the gains, and their spread that of the share, a ratio of two means (linearised: Cochran 1977, 6.4)."""
+        defined = ~np.isnan(self.gain) & ~np.isnan(self.rooms)
+        if not defined.any() or np.isnan(self.room):
+            return self.gain
+        more = np.where(defined, self.rooms - self.rooms[defined].mean(), 0.0)
+        share = float(self.gain[defined].mean()) / self.room
+        return self.gain - share * more
+
     def _up(self, values: Floats) -> Floats:
-        return values - self.chance if self.measure.rising else self.chance - values
+        more = values - self.chance
+        more = np.where(np.abs(more) <= ROUNDING * np.maximum(1.0, np.abs(self.chance)), 0.0, more)
+        return more if self.measure.rising else -more
 
 
 def series_of(experiment: str, measures: tuple[MethodMeasure, ...], table: pa.Table) -> list[Series]:

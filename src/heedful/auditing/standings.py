@@ -5,7 +5,8 @@ An explainer's share of a text is the mean, over the measures that rank and the 
     (value - chance) / mean over the texts of (best order found - chance)
 
 0 is a random order, 1 the best order that was found (the normalisation of Edin et al. 2024, NAOPC, over the mean of
-the texts, so that a text that nothing changes has no say). Explainers are compared text by text.
+the texts, so that a text that nothing changes has no say). Explainers are compared text by text. Where the best order
+found is no better than a random one in any text, no order is: shares are undefined, and nothing is said.
 """
 
 from __future__ import annotations
@@ -151,12 +152,16 @@ def rank(
     return Standings(experiment, tuple(order), told, tests, thresholds)
 
 
-def share_of(series: Sequence[Series]) -> tuple[Floats, float]:
-    """(share of each text, 1), or where no best order is known (mean gain of each text, nan)."""
+def share_of(series: Sequence[Series]) -> tuple[Floats, float, Floats | None]:
+    """(share of each text, 1, its spread), or where no best order is known (mean gain of each text, nan, None)."""
     known = [one for one in series if not np.isnan(one.room)]
     if known:
-        return _mean([one.gain / one.room for one in known]), 1.0
-    return _mean([one.gain for one in series]), float("nan")
+        shares = _mean([one.gain / one.room for one in known])
+        return shares, 1.0, _mean([one.beyond_room / one.room for one in known])
+    gains = _mean([one.gain for one in series])
+    if any(not np.isnan(one.rooms).all() for one in series):
+        return np.full_like(gains, np.nan), 1.0, None
+    return gains, float("nan"), None
 
 
 def _mean(values: Sequence[Floats]) -> Floats:

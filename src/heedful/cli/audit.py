@@ -32,8 +32,12 @@ def audit(
         list[str] | None, typer.Option("--experiment", help="An experiment that must be named; repeat.")
     ] = None,
     plant: Annotated[
-        bool, typer.Option("--plant", help="Plant a shortcut into a copy of data and model: do explainers find it?")
-    ] = False,
+        str | None,
+        typer.Option(
+            "--plant", metavar="SHORTCUT",
+            help="Plant one (single, ordered, context) into a copy of data and model: do explainers find it?",
+        ),
+    ] = None,
     bar: Annotated[
         list[str] | None,
         typer.Option(
@@ -51,12 +55,16 @@ def audit(
     text_column: options.TextColumn = None, label_column: options.LabelColumn = None,
     query_column: options.QueryColumn = None, split_column: options.SplitColumn = None,
     labels: Annotated[
-        str | None, typer.Option("--labels", metavar="A,B,...", help="Names for the labels of a Hugging Face model.")
+        str | None,
+        typer.Option(
+            "--labels", metavar="A,B,...",
+            help="Names for the labels of a Hugging Face model; with a run folder, the data's labels in order.",
+        ),
     ] = None,
     skip_bad: options.SkipBad = False,
     setting: options.Setting = None,
     runs: Annotated[
-        Path | None, typer.Option("--runs", help="Where everything is kept [default: beside a run, else runs].")
+        Path | None, typer.Option("--runs", help="Where everything is kept (default: beside a run, else runs).")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked, and compute nothing.")] = False,
     open_it: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
@@ -68,17 +76,25 @@ def audit(
 
     Example: heedful audit my-checkpoint --data reviews.csv --budget 5m -o audit.html
     """
-    from heedful.api.audit import carry_out, check_files, given_texts, keep, prepare, write_files
+    from heedful.api.audit import carry_out, given_texts, keep, prepare, write_files
     from heedful.cli.study import going_on
+    from heedful.engine.model_sources import RUN_FOLDERS
     from heedful.engine.progress import Progress
+    from heedful.report.export import check_page
 
+    if output is not None:
+        check_page(output)
+    for option, path in (("--output", output), ("--junit", junit), ("--model-card", model_card)):
+        if path is not None:
+            options.check_output(path, option)
+    own = RUN_FOLDERS.claims(model)
     given = options.parse_settings(setting or [])
     given |= options.gather_data_options(
-        text_column, label_column, query_column, split_column, None, skip_bad
+        text_column, label_column, query_column, split_column, labels if own else None, skip_bad
     )
     progress = Progress(quiet=quiet or as_json)
-    check_files(output, junit, model_card)
-    texts = given_texts(None, None, data, given, split, options.parse_labels(labels), runs, data_dir or ())
+    names = None if own else options.parse_labels(labels)
+    texts = given_texts(None, None, data, given, split, names, runs, data_dir or ())
     with going_on(progress):
         prepared = prepare(model, texts, budget, bar or (), method or (), experiment or (), plant, progress)
         if dry_run:

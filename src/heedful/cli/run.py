@@ -44,7 +44,7 @@ def run(
     skip_bad: options.SkipBad = False,
     runs: Annotated[
         Path | None,
-        typer.Option("--runs", help="Where answers about other data are kept [default: beside the model]."),
+        typer.Option("--runs", help="Where answers about other data are kept (default: beside the model)."),
     ] = None,
     cores: Annotated[int | None, typer.Option(help="Cores to use. Otherwise all that are allowed.")] = None,
     data_dir: options.DataDir = None,

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.random import Generator
@@ -27,6 +27,7 @@ from heedful.errors import Mistake
 from heedful.records import SPLITS, Corpus, Example, Split
 
 Kind = Literal["single", "ordered", "context"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 SYLLABLES = ("zor", "ble", "qua", "vin", "dax", "mup", "fep", "tog", "wug", "nim")
 
 

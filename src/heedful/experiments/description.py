@@ -83,6 +83,9 @@ class MethodMeasure:
     method: str = "method"
     only: str | None = None
     condition: str | None = None
+    setting: str | None = (
+        None  # of the experiment: which conditions it asks under; its default lists all there are
+    )
     chance: str | None = None  # the column of what a random order gets; None: the rows of the method `random`
     possible: str | float | None = (
         None  # the column of what the best order that was found gets, or what that is

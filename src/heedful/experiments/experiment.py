@@ -98,6 +98,8 @@ class Experiment:
     )
     # The warning that an outcome (a summary) puts on every other conclusion about the same data; empty: none.
     warn: Callable[[Mapping[str, Any]], str] = no_warning
+    # Why its rows say nothing of explainers, given its summary: an audit then leaves them out; empty: they do.
+    void: Callable[[Mapping[str, Any]], str] = no_warning
     # Other runs that it compares with, by its own names for them, given its configuration and what it asks about (a run
     # or a model on other data). They are trained first, once for all that need them.
     runs: Callable[[Any, RunConfig | TrialConfig], Mapping[str, RunConfig]] = no_runs
@@ -108,6 +110,12 @@ class Experiment:
         from heedful.models.network import require
 
         require(self.needs, can, self.name, model)
+
+    @property
+    def conditions(self) -> list[str]:
+        """That what it tells of each explainer may be asked under, where a setting lists them."""
+        settings = dict.fromkeys(one.setting for one in self.method_measures if one.setting is not None)
+        return [name for setting in settings for name in self.config.model_fields[setting].default]
 
     def figures(self, trial: Trial) -> Sequence[Figure]:
         """What a page draws: its own figures, or else a histogram of every column that can be drawn."""

@@ -134,7 +134,7 @@ def _method_measure(
 ) -> MethodMeasure:
     """Between what a random order and what the best order found give; of tau no order is the best but its own."""
     return MethodMeasure(
-        name, title, reading, name, condition="operator", chance=None if tau else f"{name}_floor",
+        name, title, reading, name, condition="operator", setting="operators", chance=None if tau else f"{name}_floor",
         possible=1.0 if tau else f"{name}_best", rising=rising, ranks=ranks,
     )  # fmt: skip
 

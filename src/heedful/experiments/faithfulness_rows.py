@@ -85,7 +85,7 @@ def rows_of_batch(
     told = {"scale": [scale] * len(batch), "left_out": ["; ".join(found.left_out)] * len(batch)}
     for operator in found.operators:
         if operator == SOFT:
-            by_method = soft_lines(model, batch, config, words, target, spoken, draws, seeds)
+            by_method = soft_lines(model, batch, config, words, output, target, spoken, draws, seeds)
         else:
             by_method = lines(model, batch, config, words, target, spoken, draws, more, operator)
         for name, each in by_method.items():
@@ -240,13 +240,14 @@ def taus(scores: Sequence[Floats | None], alone: Sequence[Floats]) -> Floats:
 
 
 def soft_lines(
-    model: Network, batch: Batch, config: FaithfulnessConfig, words: Sequence[Ints], target: Tensor,
+    model: Network, batch: Batch, config: FaithfulnessConfig, words: Sequence[Ints], output: Output, target: Tensor,
     spoken: dict[str, Spoken], draws: Sequence[Ints], seeds: Sequence[int],
 ) -> dict[str, list[dict[str, Any]]]:  # fmt: skip
     """Soft comprehensiveness and sufficiency, their floors, and their normalised forms as published."""
+    whole = output_of(model.link, output.logits, target)  # (batch,)
 
     def drops(q: Sequence[Floats | None], n_draws: int = config.soft_draws) -> Floats:
-        return soft_drops(model, batch, words, target, q, seeds, n_draws)
+        return soft_drops(model, batch, words, whole, target, q, seeds, n_draws)
 
     with evaluating(model):
         nothing = drops(

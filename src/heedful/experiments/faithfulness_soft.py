@@ -38,6 +38,7 @@ def soft_drops(
     model: Network,
     batch: Batch,
     words: Sequence[Ints],
+    whole: Tensor,
     target: Tensor,
     probabilities: Sequence[Floats | None],
     seeds: Sequence[int],
@@ -45,7 +46,8 @@ def soft_drops(
 ) -> Floats:
     """Mean over draws of max(0, f(x) - f(x')) when each element of word i is kept with probability q_i: (batch,).
 
-    `probabilities` are q (n,) of each text, None: nan. A number that is predicted may also rise: it is not cut at 0.
+    `whole` is f(x) of each text (batch,); `probabilities` are q (n,) of each, None: nan. A number that is predicted may
+    also rise: it is not cut at 0.
     """
     network = cast(Differentiable, model)
     x = network.embed(batch.passage)  # (batch, length, dim)
@@ -54,7 +56,6 @@ def soft_drops(
     if not rows:
         return found
     with torch.no_grad():
-        whole = output_of(model.link, model(batch).logits, target)  # (batch,)
         size = max(1, TOKENS // (batch.passage.ids.shape[1] * draws))
         for begin in range(0, len(rows), size):
             some = rows[begin : begin + size]

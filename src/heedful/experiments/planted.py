@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -217,22 +217,33 @@ def _used(rows: pa.Table) -> Line:
 _judge = verdict_of(CLAIM, rightly_predicted)
 
 
-def verdict(trial: Trial) -> Verdict:
-    """Where the model does not use the planted words, that is the verdict."""
-    used = _used(_once(trial.table))
-    told, low = used["difference"]["mean"], used["difference"]["low"]
-    moved = "" if told is None else (
-        f"Deleting the planted words moves the output by {used['effect']['mean']:.2f} on average, deleting as many "
-        f"others by {used['effect_random']['mean']:.2f}"
-    )  # fmt: skip
+def _moved(used: Line) -> str:
+    """How far the output moves without the planted words and without others, and how many texts are right."""
+    if used["difference"]["mean"] is None:
+        return "No text has planted words and others"
     accuracy = (
         "" if used["accuracy"] is None else f"; {used['accuracy']:.0%} of the texts are predicted rightly"
     )
-    if told is None or (told if low is None else low) <= USED:
-        why = f"{moved}{accuracy}" if moved else "No text has planted words and others"
-        sentence = (
-            f"{why}: the model does not use the planted words enough for an explanation to have to show them."
-        )
+    return (
+        f"Deleting the planted words moves the output by {used['effect']['mean']:.2f} on average, deleting as many "
+        f"others by {used['effect_random']['mean']:.2f}{accuracy}"
+    )
+
+
+def unused(summary: Mapping[str, Any]) -> str:
+    """Why nothing can be said of explanations; empty where the model uses the planted words."""
+    used = summary["used"]
+    told, low = used["difference"]["mean"], used["difference"]["low"]
+    if told is not None and (told if low is None else low) > USED:
+        return ""
+    return f"{_moved(used)}: the model does not use the planted words enough for an explanation to have to show them."
+
+
+def verdict(trial: Trial) -> Verdict:
+    """Where the model does not use the planted words, that is the verdict."""
+    used = _used(_once(trial.table))
+    sentence = unused({"used": used})
+    if sentence:
         bars, rule = CLAIM.bars, CLAIM.rule
         return Verdict(
             CLAIM.question,
@@ -244,7 +255,7 @@ def verdict(trial: Trial) -> Verdict:
             bars=bars,
         )
     found = _judge(trial)
-    return replace(found, sentence=f"{moved}{accuracy}: it uses them. {found.sentence}")
+    return replace(found, sentence=f"{_moved(used)}: it uses them. {found.sentence}")
 
 
 PLANTED = Experiment(
@@ -274,5 +285,5 @@ PLANTED = Experiment(
     ),
     draw=figures_of(("precision", "rank", "hit")), judge=verdict, examples=reasons,
     forwards=(62, 1),  # integrated gradients takes most of it
-    explainers=explainers_of, runs=copies,
+    explainers=explainers_of, runs=copies, void=unused,
 )  # fmt: skip
