@@ -216,7 +216,7 @@ def test_budget_output_and_split_are_checked_first(run: Run, tmp_path: Path) -> 
         (["-o", str(tmp_path)], "ends in .html"),
         (["--junit", str(tmp_path)], "no file can be written there"),
         (["--model-card", str(run.path / "config.json" / "card.md")], "no file can be written there"),
-        (["--plant", "singel"], "there is no shortcut to --plant 'singel'. Did you mean 'single'?"),
+        (["--shortcut", "singel"], "there is no shortcut to --plant 'singel'. Did you mean 'single'?"),
         (["--split", "tset"], "the splits are"),
         (["--method", "lrpp"], "Did you mean 'lrp'?"),
         (["--experiment", "faith"], "there is no experiment 'faith'"),

@@ -23,7 +23,7 @@ from heedful.auditing.findings import NEGLIGIBLE, Gain, Thresholds, finding_of, 
 from heedful.auditing.github import annotation_lines
 from heedful.auditing.junit import junit
 from heedful.auditing.model_card import model_card
-from heedful.auditing.recommend import choose, recommend, sensitivity
+from heedful.auditing.recommend import choose, power, recommend, sensitivity
 from heedful.auditing.record import Audit, Question, Subject, plain
 from heedful.auditing.series import series_of
 from heedful.auditing.standings import Check, Cost, Explained, Standings, rank
@@ -530,3 +530,32 @@ def test_the_table_has_a_row_for_each_method(hostile: Audit) -> None:
     assert not hostile.passed
     assert replace(hostile, outcomes=()).passed
     assert hostile.check("performance.accuracy > 0.5")[0].met
+
+
+def test_the_recommendation_does_not_depend_on_the_clock() -> None:
+    """Of explainers that are level the one of fewest passes, however long they took this time."""
+    rng = np.random.default_rng(0)
+    value = rng.uniform(0.4, 0.6, 40)
+    series = [made_series(method, value + rng.normal(0, 0.01, 40)) for method in ("omission", "lrp")]
+
+    def chosen(omission: float, lrp: float) -> str:
+        known = {
+            "omission": Explained("saliency", cost=Cost(20, 0, omission)),
+            "lrp": Explained("saliency", cost=Cost(1, 1, lrp)),
+        }
+        return recommend(rank(series, known))[0]
+
+    assert chosen(0.1, 0.2) == chosen(0.2, 0.1)
+    assert chosen(0.1, 0.2).startswith("Use LRP")
+
+
+def test_what_so_many_texts_could_have_shown_is_said() -> None:
+    rng = np.random.default_rng(1)
+    values = rng.normal(0.3, 0.2, 50)
+    found = rank([made_series("lrp", values)], {"lrp": Explained("saliency")})
+    gain = found.order[0].share
+    assert gain.effect == pytest.approx(gain.mean / gain.sd)
+    least = gain.detectable(found.thresholds)
+    assert power_of(least, gain.sd, 50) == pytest.approx(0.8, abs=1e-6)
+    assert f"With these texts {least:.0%} of the possible would be told" in power(found)
+    assert power(rank([], {})) == ""

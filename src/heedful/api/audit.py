@@ -17,6 +17,7 @@ from heedful.auditing.budget import parse_budget
 from heedful.auditing.record import Audit, Question, Subject
 from heedful.auditing.series import series_of
 from heedful.auditing.standings import Standings, rank
+from heedful.data.plant import KINDS
 from heedful.engine.progress import Progress
 from heedful.errors import Mistake
 from heedful.experiments import find
@@ -48,7 +49,7 @@ def audit(
     bars: Sequence[str] = (),
     methods: Sequence[str] = (),
     experiments: Sequence[str] = (),
-    plant: str | None = None,
+    plant: bool | str = False,
     labels: Sequence[str] | None = None,
     runs: str | Path | None = None,
     data_dirs: Sequence[str | Path] = (),
@@ -60,8 +61,8 @@ def audit(
     Everything that applies to the model is asked about as many texts as fit into `budget` ("5m"), of the examples
     given, of `data`, or of the corpus that a run was trained on. `bars` are checked, like
     "faithfulness(lrp).comprehensiveness >= 0.2". `methods` and `experiments` are asked beside those that are asked
-    anyway: slow explainers, experiments that train further models; `plant` ("single", "ordered", "context") asks
-    whether a planted shortcut is found.
+    anyway: slow explainers, experiments that train further models; `plant` asks whether a planted shortcut is found: a
+    word, or "single", "ordered", "context" by name.
     `labels` are names for those of a Hugging Face model that has none.
 
     Rows, summaries and the audit itself are kept in the folder of the model on these data; an audit that was
@@ -118,7 +119,7 @@ def prepare(
     bars: Sequence[str],
     methods: Sequence[str],
     experiments: Sequence[str],
-    plant: str | None,
+    plant: bool | str,
     progress: Progress | None,
 ) -> Prepared:
     """Read what was asked for; a slip in it is said here."""
@@ -129,7 +130,7 @@ def prepare(
     seconds, wanted = parse_budget(budget), parse_bars(bars)
     progress = progress or Progress(quiet=True)
     subject = open_subject(model, given, progress)
-    plan = make_plan(subject, wanted, methods, experiments, plant)
+    plan = make_plan(subject, wanted, methods, experiments, KINDS[0] if plant is True else plant or None)
     return Prepared(subject, plan, wanted, seconds, progress, began)
 
 

@@ -13,7 +13,7 @@ from heedful.auditing.series import Series
 from heedful.measure.columns import Floats
 from heedful.measure.discovery import benjamini_hochberg
 from heedful.measure.paired import paired
-from heedful.measure.power import texts_needed
+from heedful.measure.power import minimum_detectable, texts_needed
 from heedful.measure.statistics import Interval, Range, mean_interval
 
 Answer = Literal["better", "no better", "worse", "cannot tell"]
@@ -75,6 +75,15 @@ class Gain:
         if self.q <= thresholds.level and (self.low > 0 or self.high < 0):
             return "better" if self.low > 0 else "worse"
         return "no better" if self.at_most <= self.margin(thresholds) else "cannot tell"
+
+    @property
+    def effect(self) -> float:
+        """In standard deviations between texts (Cohen's d_z); nan where there are none."""
+        return self.mean / self.sd if self.sd > 0 else float("nan")
+
+    def detectable(self, thresholds: Thresholds) -> float:
+        """The smallest mean that so many texts find in four cases of five, at the level of one test."""
+        return minimum_detectable(self.sd, self.n, level=thresholds.level)
 
     def margin(self, thresholds: Thresholds) -> float:
         scale = thresholds.negligible / NEGLIGIBLE

@@ -83,6 +83,7 @@ def _finding(one: Any) -> dict[str, str]:
         "value": f"{one.value.value:.3f} ({one.value.low:.3f} to {one.value.high:.3f})",
         "chance": "–" if one.chance != one.chance else f"{one.chance:.3f}",
         "share": percent(one.share.value),
+        "effect": "–" if gain.effect != gain.effect else f"{gain.effect:.2f}",
         "q": q_value(gain.q),
         "n": str(gain.n),
     }

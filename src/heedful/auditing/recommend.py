@@ -19,14 +19,14 @@ ANSWERS: dict[Answer, str] = {
 
 
 def choose(standings: Standings) -> Standing | None:
-    """Of those that cannot be told from the best: one that keeps its promises, then the cheapest."""
+    """Of those that cannot be told from the best: one that keeps its promises, then the one of fewest passes."""
     return min(standings.level_with_best(), key=_trouble, default=None)
 
 
 def _trouble(one: Standing) -> tuple[bool, bool, float]:
     cost = one.explained.cost
     broken = any(not check.ok for check in one.explained.checks)
-    return one.torn, broken, math.inf if cost is None else cost.seconds
+    return one.torn, broken, math.inf if cost is None else cost.passes
 
 
 def recommend(standings: Standings) -> tuple[str, ...]:
@@ -85,7 +85,7 @@ def _sentences(standings: Standings) -> Iterator[str]:
 def _level(chosen: Standing, others: Sequence[Standing]) -> str:
     told = join_words([f"{method_name(one.method)} ({percent(one.share.mean)})" for one in others])
     cheapest = _trouble(chosen)[2] <= min(_trouble(one)[2] for one in others)
-    why = "it costs least" if cheapest else "it costs least of those that keep their own checks"
+    why = "none takes fewer passes" if cheapest else "of those that keep their own checks none takes fewer passes"
     return f"With these texts {told} cannot be told from it; {why}."
 
 
@@ -142,6 +142,18 @@ def q_value(q: float | None) -> str:
     if q is None or math.isnan(q):
         return "–"
     return f"{q:.3f}" if q >= 0.001 else f"{q:.1g}"
+
+
+def power(standings: Standings) -> str:
+    """What these texts could have shown, from how much the explainers differ between them."""
+    known = [one.share for one in standings.order if one.explained.kind != "control" and one.share.n > 1]
+    if not known:
+        return ""
+    least, most = (end(gain.detectable(standings.thresholds) for gain in known) for end in (min, max))
+    shown = percent if not math.isnan(known[0].worth) else "{:.2g}".format
+    ends = shown(least) if shown(least) == shown(most) else f"{shown(least)} to {shown(most)}, by explainer"
+    what = "of the possible" if shown is percent else "more than a random order"
+    return f"With these texts {ends} {what} would be told from nothing in four audits of five."
 
 
 def sensitivity(standings: Standings) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heedful.auditing.bars import Outcome
-from heedful.auditing.recommend import recommend, sensitivity
+from heedful.auditing.recommend import power, recommend, sensitivity
 from heedful.auditing.standings import Standings
 from heedful.experiments.verdict import Verdict
 from heedful.explanation import Explanation
@@ -70,7 +70,8 @@ class Audit:
 
     @property
     def sensitivity(self) -> str:
-        return sensitivity(self.standings)
+        """What these texts could show, and what other thresholds would change."""
+        return " ".join(filter(None, (power(self.standings), sensitivity(self.standings))))
 
     @property
     def passed(self) -> bool:

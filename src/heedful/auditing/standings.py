@@ -40,6 +40,11 @@ class Cost:
     backward: int
     seconds: float
 
+    @property
+    def passes(self) -> int:
+        """What costs are compared by: seconds differ from one audit to the next."""
+        return self.forward + self.backward
+
 
 @dataclass(frozen=True, slots=True)
 class Explained:

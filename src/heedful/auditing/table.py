@@ -36,6 +36,7 @@ class Line:
             "high": one.share.high,
             "q": one.share.q,
             "texts": one.share.n,
+            "effect_size": one.share.effect,
             "texts_needed": one.needed,
             "behind_best_q": one.behind,
             "changes_with_operator": one.torn,

@@ -32,11 +32,10 @@ def audit(
         list[str] | None, typer.Option("--experiment", help="An experiment that must be named; repeat.")
     ] = None,
     plant: Annotated[
-        str | None,
-        typer.Option(
-            "--plant", metavar="SHORTCUT",
-            help="Plant one (single, ordered, context) into a copy of data and model: do explainers find it?",
-        ),
+        bool, typer.Option("--plant", help="Plant a shortcut into a copy of data and model: do explainers find it?")
+    ] = False,
+    shortcut: Annotated[
+        str | None, typer.Option("--shortcut", help="The one to --plant: single, ordered or context.")
     ] = None,
     bar: Annotated[
         list[str] | None,
@@ -96,7 +95,7 @@ def audit(
     names = None if own else options.parse_labels(labels)
     texts = given_texts(None, None, data, given, split, names, runs, data_dir or ())
     with going_on(progress):
-        prepared = prepare(model, texts, budget, bar or (), method or (), experiment or (), plant, progress)
+        prepared = prepare(model, texts, budget, bar or (), method or (), experiment or (), shortcut or plant, progress)
         if dry_run:
             typer.echo(prepared.preview())
             return
