@@ -158,6 +158,23 @@ def test_one_word_at_a_time(family: str) -> None:
             close(zeroed.passage[row][at], torch.full((pieces,), zero / pieces))
 
 
+def test_a_piece_that_is_several_words() -> None:
+    """An emoji joined of three is five words to spaCy and one unknown piece: more words than pieces."""
+    text = "😀👩\u200d👩\u200d👧 a film"
+    made = zoo.model()
+    batch = zoo.batch(made, [text])
+    assert batch.passage.word_index is not None
+    assert int(batch.passage.word_index.max()) >= batch.passage.ids.shape[1]
+    network = zoo.network(made)
+    found = mask(network, batch, TARGET[:1])
+    hand = ByHand(network, batch, 0)
+    last = hand.word_index == hand.word_index.max()  # "film"
+    hidden = torch.where(last, torch.tensor(batch.passage.reserved.mask), hand.ids[0])
+    with torch.no_grad():
+        drop = float(hand.f(hand.x)) - hand.of_ids(hidden)
+    close(found.passage[0][last], torch.full((int(last.sum()),), drop / int(last.sum())))
+
+
 def test_a_model_without_a_mask_says_what_to_give() -> None:
     made = zoo.model("GPT2")
     for baselines in ("mask", "pad"):
