@@ -233,6 +233,11 @@ def test_ones_own_module() -> None:
     made = wrap(Mine(), zoo.tokenizer("wordpiece"), labels=["a", "b"])
     assert made.network.can == {"predicts"}
     assert made.predict(zoo.SOME).shape == (3, 2)
+    without = made.predict([zoo.SOME[1].replace("best ", "")])
+    told = heedful.explain(made, zoo.SOME, ["omission"], of="probability")[1].by_word()
+    score = told.attribution("omission").flat()[told.passage.forms.index("best")]
+    drop = (told.probabilities - without[0])[made.labels.index(told.predicted)]
+    assert score == pytest.approx(drop, abs=1e-6)
     with pytest.raises(Mistake, match="has 2 logits, and 3 labels"):
         wrap(Mine(), zoo.tokenizer("wordpiece"), labels=["a", "b", "c"])
 

@@ -166,5 +166,5 @@ def layer_number(layer: int, layers: int) -> int:
 
 def token_budget(network: Network, most: int) -> int:
     """Tokens of a batch whose gradients are wanted: `most`, or fewer where all layers together would keep too much."""
-    layers = int(getattr(network, "n_layers", 1))
+    layers = max(1, int(getattr(network, "n_layers", 1)))  # 0: of attention, in a module that has none
     return max(1, min(most, BACKWARD_MEMORY // (network.bytes_per_token * layers)))
