@@ -182,6 +182,10 @@ def test_a_model_without_a_mask_says_what_to_give() -> None:
             integrated_gradients(zoo.network(made), zoo.batch(made), TARGET, baselines=baselines)
     with pytest.raises(Mistake, match="give token=ID"):
         mask(made.network, zoo.batch(made), TARGET)
+    every = set(EXPLAINERS) - {"mask"}
+    few = {"n_samples": 12, "n_permutations": 1, "n_steps": 2}
+    assert set(heedful.explain(made, ["a good film"], ["all"], **few).methods) == every
+    assert "mask" in heedful.explain(made, ["a good film"], ["all"], token=7, **few).methods
 
 
 @each_family
@@ -214,6 +218,13 @@ def test_a_batch_of_one_is_a_batch_of_many(family: str) -> None:
             if many.query is not None:
                 assert one.query is not None
                 close(many.query[row, : one.query.shape[1]], one.query[0])
+
+
+def test_a_head_is_given_once() -> None:
+    made = zoo.model()
+    for name in ("attention", "attention_x_norm"):
+        with pytest.raises(Mistake, match=r"heads \[0, 0\]: give each head once"):
+            heedful.explain(made, ["a good film"], [name], heads=[0, 0])
 
 
 def test_attention_of_layers_heads_and_rows() -> None:
