@@ -49,8 +49,9 @@ class Output:
 
     @property
     def probabilities(self) -> Tensor:
-        """(batch, labels)."""
-        return self.link.probabilities(self.logits)
+        """(batch, labels). Of logits of 16 bits in 32: in 16 they would not sum to 1."""
+        half = self.logits.dtype in (torch.float16, torch.bfloat16)
+        return self.link.probabilities(self.logits.float() if half else self.logits)
 
     @property
     def predicted(self) -> Tensor:
