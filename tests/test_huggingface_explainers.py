@@ -293,6 +293,16 @@ def test_experiments_run_and_make_sense() -> None:
         next(iter(run_permutation(zoo.model("MPNet").network, batches, PermutationConfig(), rng())))
 
 
+def test_correlation_where_attention_can_only_be_read() -> None:
+    made = zoo.model("MPNet")
+    with pytest.raises(Mistake, match=r'set options=\{"gradient_x_input": \{"hold_attention": false\}\}'):
+        heedful.run("correlation", made, zoo.SOME)
+    found = heedful.run(
+        "correlation", made, zoo.SOME, options={"gradient_x_input": {"hold_attention": False}}
+    )
+    assert found.table.num_rows == 4 * len(zoo.SOME)
+
+
 @pytest.mark.parametrize("family", [*zoo.FAMILIES, *zoo.OTHERS])
 def test_lrp_sums_to_the_logit(family: str) -> None:
     """Words, special tokens, positions and biases: everything is somewhere, for pairs, too."""
