@@ -149,19 +149,16 @@ def test_a_column_of_queries_makes_pairs(folder: Path, tmp_path: Path, column: s
     ]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
-    def ask(**options: Any) -> list[float]:
-        return (
-            heedful.run(
-                "permutation",
-                str(folder),
-                str(file),
-                data_options=options,
-                runs=tmp_path / "runs",
-                permutations=2,
-            )
-            .table.sort_by("example")["max_attention"]
-            .to_pylist()
+    def ask(**options: Any) -> Any:
+        found = heedful.run(
+            "permutation",
+            str(folder),
+            str(file),
+            data_options=options,
+            runs=tmp_path / "runs",
+            permutations=2,
         )
+        return found.table.sort_by("example")["max_attention"].to_pylist()
 
     given = heedful.run("permutation", str(folder), zoo.SOME, queries=zoo.QUERIES, permutations=2)
     pairs = given.table.sort_by("example")["max_attention"].to_pylist()

@@ -64,8 +64,9 @@ def _own_labels(config: Any, n_given: int | None) -> tuple[str, ...]:
         return own
     if len(set(own)) < len(own):
         raise Mistake(f"two of the model's labels have the same name ({', '.join(own)}): give labels=[...].")
-    numbers = getattr(config, "label2id", None)
-    for i, name in enumerate(own if isinstance(numbers, Mapping) else ()):
+    told = getattr(config, "label2id", None)
+    numbers: Mapping[str, Any] = told if isinstance(told, Mapping) else {}
+    for i, name in enumerate(own):
         if numbers.get(name, i) not in (i, str(i)):
             raise Mistake(
                 f"the model calls its label {i} {name!r} (id2label), and gives {name!r} the number {numbers[name]} "
