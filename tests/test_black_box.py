@@ -11,6 +11,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+import heedful
 from heedful.errors import Mistake
 from heedful.explainers import EXPLAINERS
 from heedful.explainers.occlusion import mask, omission
@@ -155,6 +156,22 @@ def test_answers_are_checked(answer: Any, complaint: str) -> None:
         model.predict(["x"])
 
 
+def test_functions_that_answer_in_their_own_way() -> None:
+    """Tensors of any kind are arrays, and a function that empties its list has been given one of its own."""
+
+    def rude(texts: list[str]) -> torch.Tensor:
+        answer = torch.full((len(texts), 2), 0.5, dtype=torch.bfloat16, requires_grad=True)
+        texts.clear()
+        return answer
+
+    assert wrap_predict(rude, labels=LABELS).predict(["x", "y"]).tolist() == [[0.5, 0.5]] * 2
+
+
+def test_the_usual_methods_are_those_that_it_can_be_asked_for() -> None:
+    found = heedful.explain(wrap_predict(Recorder(), labels=LABELS), ["a good film"])
+    assert list(found.methods) == ["omission"]
+
+
 def test_a_probability_of_zero_has_a_logit() -> None:
     model = wrap_predict(lambda texts: [[1.0, 0.0]] * len(texts), labels=LABELS)
     output = model.network(batch_of(model, ["x"]))
@@ -171,6 +188,14 @@ def test_what_cannot_be_wrapped() -> None:
         wrap_predict(Recorder(), labels=LABELS, problem_type="binary")  # type: ignore[arg-type]
     with pytest.raises(Mistake, match="text 1 has no words"):
         wrap_predict(Recorder(), labels=LABELS).predict(["  "])
+    with pytest.raises(Mistake, match="query 1 has no words"):
+        wrap_predict(Recorder(), labels=LABELS, query=True).predict(["a"], [""])
+    with pytest.raises(Mistake, match="labels='ab': give a list of names"):
+        wrap_predict(Recorder(), labels="ab")
+    with pytest.raises(Mistake, match="at least 1, not '3'"):
+        wrap_predict(Recorder(), labels=LABELS, batch_size="3")  # type: ignore[arg-type]
+    with pytest.raises(Mistake, match=r"mask=3: .* must be a string"):
+        wrap_predict(Recorder(), labels=LABELS, mask=3)  # type: ignore[arg-type]
     assert isinstance(wrap_predict(Recorder(), labels=LABELS).network, BlackBox)
 
 

@@ -158,6 +158,23 @@ def test_one_word_at_a_time(family: str) -> None:
             close(zeroed.passage[row][at], torch.full((pieces,), zero / pieces))
 
 
+def test_a_piece_that_is_several_words() -> None:
+    """An emoji joined of three is five words to spaCy and one unknown piece: more words than pieces."""
+    text = "😀👩\u200d👩\u200d👧 a film"
+    made = zoo.model()
+    batch = zoo.batch(made, [text])
+    assert batch.passage.word_index is not None
+    assert int(batch.passage.word_index.max()) >= batch.passage.ids.shape[1]
+    network = zoo.network(made)
+    found = mask(network, batch, TARGET[:1])
+    hand = ByHand(network, batch, 0)
+    last = hand.word_index == hand.word_index.max()  # "film"
+    hidden = torch.where(last, torch.tensor(batch.passage.reserved.mask), hand.ids[0])
+    with torch.no_grad():
+        drop = float(hand.f(hand.x)) - hand.of_ids(hidden)
+    close(found.passage[0][last], torch.full((int(last.sum()),), drop / int(last.sum())))
+
+
 def test_a_model_without_a_mask_says_what_to_give() -> None:
     made = zoo.model("GPT2")
     for baselines in ("mask", "pad"):
@@ -165,6 +182,10 @@ def test_a_model_without_a_mask_says_what_to_give() -> None:
             integrated_gradients(zoo.network(made), zoo.batch(made), TARGET, baselines=baselines)
     with pytest.raises(Mistake, match="give token=ID"):
         mask(made.network, zoo.batch(made), TARGET)
+    every = set(EXPLAINERS) - {"mask"}
+    few: dict[str, Any] = {"n_samples": 12, "n_permutations": 1, "n_steps": 2}
+    assert set(heedful.explain(made, ["a good film"], ["all"], **few).methods) == every
+    assert "mask" in heedful.explain(made, ["a good film"], ["all"], token=7, **few).methods
 
 
 @each_family
@@ -197,6 +218,13 @@ def test_a_batch_of_one_is_a_batch_of_many(family: str) -> None:
             if many.query is not None:
                 assert one.query is not None
                 close(many.query[row, : one.query.shape[1]], one.query[0])
+
+
+def test_a_head_is_given_once() -> None:
+    made = zoo.model()
+    for name in ("attention", "attention_x_norm"):
+        with pytest.raises(Mistake, match=r"heads \[0, 0\]: give each head once"):
+            heedful.explain(made, ["a good film"], [name], heads=[0, 0])
 
 
 def test_attention_of_layers_heads_and_rows() -> None:
@@ -263,6 +291,16 @@ def test_experiments_run_and_make_sense() -> None:
     assert len(columns["example"]) == 3
     with pytest.raises(Mistake, match=r"permutation needs a model .*edits_attention"):
         next(iter(run_permutation(zoo.model("MPNet").network, batches, PermutationConfig(), rng())))
+
+
+def test_correlation_where_attention_can_only_be_read() -> None:
+    made = zoo.model("MPNet")
+    with pytest.raises(Mistake, match=r'set options=\{"gradient_x_input": \{"hold_attention": false\}\}'):
+        heedful.run("correlation", made, zoo.SOME)
+    found = heedful.run(
+        "correlation", made, zoo.SOME, options={"gradient_x_input": {"hold_attention": False}}
+    )
+    assert found.table.num_rows == 4 * len(zoo.SOME)
 
 
 @pytest.mark.parametrize("family", [*zoo.FAMILIES, *zoo.OTHERS])

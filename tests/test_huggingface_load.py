@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy as copy_module
 import json
 import shutil
 from pathlib import Path
@@ -103,6 +104,40 @@ def test_what_is_no_model(tmp_path: Path, copy: Path) -> None:
         load(zoo_folder(tmp_path / "fine"), dtype="float8")
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("config.json", {"hidden_size": "wide"}, "'hidden_size' expected int"),
+        ("config.json", {"hidden_size": 8}, r"weights '\S+' of \S+ are \(16,\), .* they should be \(8,\)"),
+        (
+            "config.json",
+            {"id2label": {"0": "a", "1": "b"}},
+            r"'classifier.bias' .*\(3,\), .*\(2,\).*other labels",
+        ),
+        ("config.json", {"id2label": ["a", "b", "c"]}, "cannot be read as a sequence classifier"),
+        ("tokenizer_config.json", [], "no tokenizer that can be read"),
+        (
+            "model.safetensors",
+            "version https://git-lfs.github.com/spec/v1",
+            "Error while deserializing header",
+        ),
+    ],
+)
+def test_damaged_files(name: str, content: Any, said: str, copy: Path) -> None:
+    """One sentence, whichever of the libraries finds it."""
+    if isinstance(content, dict):
+        content = json.loads((copy / name).read_text()) | content
+    (copy / name).write_text(content if isinstance(content, str) else json.dumps(content))
+    with pytest.raises(Mistake, match=said):
+        heedful.load(copy)
+
+
+def test_an_adapter_alone(tmp_path: Path) -> None:
+    (tmp_path / "adapter_config.json").write_text("{}")
+    with pytest.raises(Mistake, match="holds only an adapter: merge it"):
+        heedful.load(tmp_path)
+
+
 def zoo_folder(path: Path) -> Path:
     zoo.module("Bert").save_pretrained(path)
     zoo.tokenizer_of("Bert").save_pretrained(path)
@@ -153,6 +188,24 @@ def test_a_pipeline() -> None:
         assert p == pytest.approx(expected[label], abs=1e-5)
     with pytest.raises(Mistake, match="has no model and tokenizer"):
         load_pipeline(object())
+    for option in ({"device": "meta"}, {"dtype": "float64"}):
+        with pytest.raises(Mistake, match="is no option of a pipeline"):
+            heedful.load(pipeline, **option)
+
+
+@pytest.mark.parametrize("function", ["sigmoid", "softmax", "none"])
+def test_what_a_pipeline_applies_to_its_logits(function: str) -> None:
+    pipeline = transformers.pipeline(
+        "text-classification",
+        model=zoo.module("Bert"),
+        tokenizer=zoo.tokenizer_of("Bert"),
+        device="cpu",
+        function_to_apply=function,
+    )
+    told = {each["label"]: each["score"] for each in pipeline("a good film", top_k=None)}
+    made = heedful.load(pipeline)
+    found = dict(zip(made.labels, made.predict(["a good film"])[0], strict=True))
+    assert found == pytest.approx(told, abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -188,6 +241,17 @@ def test_labels_that_cannot_be_read() -> None:
     with pytest.raises(Mistake, match=r"give labels=\[...\]"):
         read_labels(None)
     assert read_labels(None, ["a", "b"])[1] == ("a", "b")
+    for labels in ("ab", [0, 1], {"a", "b"}, {0: "a", 1: "b"}, ["a", None]):
+        with pytest.raises(Mistake, match="give a list of names"):
+            read_labels(config_of(num_labels=2), labels)  # type: ignore[arg-type]
+    swapped = config_of(id2label={0: "neg", 1: "pos"}, label2id={"neg": 1, "pos": 0})
+    with pytest.raises(
+        Mistake, match=r"its label 0 'neg' \(id2label\), and gives 'neg' the number 1 \(label2id\)"
+    ):
+        read_labels(swapped)
+    assert read_labels(swapped, ["neg", "pos"])[1] == ("neg", "pos")
+    stale = config_of(id2label={0: "neg", 1: "pos"}, label2id={"LABEL_0": 0, "LABEL_1": 1})
+    assert read_labels(stale)[1] == ("neg", "pos")
 
 
 @pytest.mark.parametrize(
@@ -215,6 +279,30 @@ def test_weights_that_are_not_finite() -> None:
         module.bert.embeddings.word_embeddings.weight[250, 0] = torch.nan  # a word that no sample has
     with pytest.raises(Mistake, match=r"word_embeddings.weight' hold numbers that are not finite"):
         wrap(module, zoo.tokenizer_of("Bert"))
+    with torch.no_grad():  # finite, and too large for one text
+        module.bert.embeddings.word_embeddings.weight.nan_to_num_(0.0)
+        strange = int(zoo.tokenizer_of("Bert")("waste", add_special_tokens=False).input_ids[0])
+        module.bert.embeddings.word_embeddings.weight[strange] = 1e30
+    with pytest.raises(Mistake, match="answers a text with numbers that are not finite"):
+        heedful.explain(wrap(module, zoo.tokenizer_of("Bert")), zoo.SOME, ["lrp"])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_weights_of_16_bits(dtype: torch.dtype) -> None:
+    """Probabilities sum to 1, and explanations are those of the same weights in 32 bits, to what 16 can hold."""
+    half = zoo.module("Bert").to(dtype)
+    whole = wrap(copy_module.deepcopy(half).float(), zoo.tokenizer_of("Bert"))
+    methods = ["gradient_x_input", "integrated_gradients", "lrp", "omission"]
+    ours, theirs = (
+        heedful.explain(made, zoo.TEXTS, methods, target=0)
+        for made in (wrap(half, zoo.tokenizer_of("Bert")), whole)
+    )
+    for a, b in zip(ours, theirs, strict=True):
+        assert a.probabilities.sum() == pytest.approx(1, abs=1e-6)
+        np.testing.assert_allclose(a.probabilities, b.probabilities, atol=0.01)
+        for name in methods:
+            found, right = a.attribution(name).flat(), b.attribution(name).flat()
+            np.testing.assert_allclose(found, right, atol=0.15 * np.abs(right).max(), err_msg=name)
 
 
 def test_ones_own_module() -> None:
@@ -233,8 +321,28 @@ def test_ones_own_module() -> None:
     made = wrap(Mine(), zoo.tokenizer("wordpiece"), labels=["a", "b"])
     assert made.network.can == {"predicts"}
     assert made.predict(zoo.SOME).shape == (3, 2)
+    without = made.predict([zoo.SOME[1].replace("best ", "")])
+    told = heedful.explain(made, zoo.SOME, ["omission"], of="probability")[1].by_word()
+    score = told.attribution("omission").flat()[told.passage.forms.index("best")]
+    drop = (told.probabilities - without[0])[made.labels.index(told.predicted)]
+    assert score == pytest.approx(drop, abs=1e-6)
     with pytest.raises(Mistake, match="has 2 logits, and 3 labels"):
         wrap(Mine(), zoo.tokenizer("wordpiece"), labels=["a", "b", "c"])
+
+    class Unmasked(Mine):
+        def forward(self, ids: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+            return ids
+
+    class Weightless(torch.nn.Module):
+        def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+            return input_ids
+
+    with pytest.raises(Mistake, match=r"Unmasked\.forward takes no attention_mask"):
+        wrap(Unmasked(), zoo.tokenizer("wordpiece"), labels=["a", "b"])
+    with pytest.raises(Mistake, match="Weightless has no weights"):
+        wrap(Weightless(), zoo.tokenizer("wordpiece"), labels=["a", "b"])
+    with pytest.raises(Mistake, match="query='no': it should be true or false"):
+        wrap(Mine(), zoo.tokenizer("wordpiece"), labels=["a", "b"], query="no")  # type: ignore[arg-type]
 
 
 def test_fingerprint(folder: Path, copy: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -135,3 +136,31 @@ def test_queries_that_are_given_make_pairs(folder: Path) -> None:
     assert rows.table.num_rows == 3
     with pytest.raises(heedful.Mistake, match="labels are names for those of a checkpoint"):
         heedful.run("permutation", heedful.load(folder), zoo.SOME, labels=["a", "b"])
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+@pytest.mark.parametrize("column", ["query", "hypothesis", "second"])
+def test_a_column_of_queries_makes_pairs(folder: Path, tmp_path: Path, column: str, labelled: bool) -> None:
+    """By its name, or because it was named; with labels and without: never left out in silence."""
+    file = tmp_path / "pairs.jsonl"
+    rows = [
+        {"text": text, column: query} | ({"label": f"LABEL_{i % 2}"} if labelled else {})
+        for i, (text, query) in enumerate(zip(zoo.SOME, zoo.QUERIES, strict=True))
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def ask(**options: Any) -> Any:
+        found = heedful.run(
+            "permutation",
+            str(folder),
+            str(file),
+            data_options=options,
+            runs=tmp_path / "runs",
+            permutations=2,
+        )
+        return found.table.sort_by("example")["max_attention"].to_pylist()
+
+    given = heedful.run("permutation", str(folder), zoo.SOME, queries=zoo.QUERIES, permutations=2)
+    pairs = given.table.sort_by("example")["max_attention"].to_pylist()
+    assert ask(**{"query_column": column} if column == "second" else {}) == pytest.approx(pairs)
+    assert ask(task="classification") != pytest.approx(pairs)

@@ -144,3 +144,13 @@ def test_doctor_lists_what_other_packages_added(monkeypatch: pytest.MonkeyPatch)
     assert list_added() == [{"what": "experiment", "name": "zebra", "package": "zoo"}]
     done = CliRunner().invoke(app, ["doctor"])
     assert "Added by other packages: experiment zebra (of zoo)" in done.stdout
+
+
+def test_a_warning_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every method of a command meets the same long text."""
+    from heedful.cli import warn_once
+
+    warn = warn_once()
+    for message in ("a text is long", "a text is long", "another"):
+        warn(UserWarning(message), UserWarning, "file.py", 1)
+    assert capsys.readouterr().err == "warning: a text is long\nwarning: another\n"

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from starlette.testclient import TestClient
 from torch import Tensor
 
+import heedful
 import webruns
 from heedful.engine.train import load
 from heedful.experiments import find
@@ -106,6 +107,23 @@ def test_changed_heads_give_what_the_network_gives_under_them(
     assert np.abs(roots).max() <= 0.5 / 255 + 1e-6  # later layers as they are under the change
     changed = {(c["layer"], c["head"]): c["operation"] for c in told["changes"]}
     assert len(changed) == (5 if how.get("uniform") == ["0.3", "1"] else 2)
+
+
+def test_methods_of_several_layers_are_offered_and_answered(
+    client: TestClient, trial: Run, model: Model
+) -> None:
+    names = ["rollout", "attention_flow", "attention_x_norm", "value_zeroing"]
+    for page in ("playground", "examples/1"):
+        assert all(f'value="{name}"' in client.get(f"/runs/{trial.name}/{page}").text for name in names)
+    told = client.post(
+        f"/runs/{trial.name}/playground?format=json", json={"text": TEXTS[1], "methods": names}
+    ).json()
+    right = heedful.explain(model, [TEXTS[1]], names)[0].by_word()
+    assert [each["method"] for each in told["attributions"]] == names
+    for each in told["attributions"]:
+        np.testing.assert_allclose(
+            each["scores"]["passage"], right.attribution(each["method"]).flat(), atol=1e-6
+        )
 
 
 def test_worth_is_what_the_experiment_found(client: TestClient, trial: Run) -> None:

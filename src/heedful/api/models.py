@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from heedful.store.run import Run
 
 
-def load(model: Any, *, device: str = "cpu", **options: Any) -> Model:
+def load(model: Any, *, device: str | None = None, **options: Any) -> Model:
     """A trained model: a run folder, a folder or id of Hugging Face, a pipeline, or a source.
 
     `options` are those of the kind of model; of Hugging Face: labels, query, long, problem_type, revision, dtype,
-    offline (see docs/huggingface.md).
+    offline (see docs/huggingface.md). `device` is the processor unless told otherwise; a pipeline stays where it is.
     """
     import torch
 
@@ -30,14 +30,14 @@ def load(model: Any, *, device: str = "cpu", **options: Any) -> Model:
     if hasattr(model, "model") and hasattr(model, "tokenizer") and hasattr(model, "task"):
         from heedful.models.huggingface import load_pipeline
 
-        return load_pipeline(model, **options)
+        return load_pipeline(model, **options if device is None else {**options, "device": device})
     source = find_source(model, **options)
     run = getattr(source, "run", None)
     if run is not None and run.interrupted:
         told = f"{run.path} is not finished: its weights are those of the best epoch so far. Give the command again."
         warnings.warn(told, stacklevel=2)
     try:
-        place = torch.device(device)
+        place = torch.device("cpu" if device is None else device)
         torch.empty(0, device=place)
     except (RuntimeError, AssertionError, TypeError, ValueError, OverflowError):
         raise Mistake(

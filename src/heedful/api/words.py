@@ -50,20 +50,26 @@ def explain(
 ) -> Explanation:
     """Scores for every word of every text, by each of the methods.
 
-    `target` is a label by name or number (None: the predicted one). Options (`n_steps`, `baselines`,
-    `internal_batch_size`, `of`, ...) go to every method that takes them. A method that learns from training texts
+    `methods` are, unless given, the usual ones that the model can be asked for; ["all"] is all such. `target` is a
+    label by name or number (None: the predicted one). Options (`n_steps`, `baselines`, `internal_batch_size`, `of`,
+    ...) go to every method that takes them. A method that learns from training texts
     needs the run folder of the model: what it learns is kept there. `labels` are names for those of a Hugging Face
     model that has none; with `queries` such a model is read as one of pairs of texts. `kept`: where parts of what is
     done stand meanwhile (see `explain_to`).
     """
     from heedful.engine.plan import that_learn
     from heedful.explainers import EXPLAINERS
+    from heedful.explainers.run import applies
     from heedful.explainers.run import explain as run_explain
     from heedful.models.model import Model
 
     progress = progress or Progress(quiet=True)
     loaded = model if isinstance(model, Model) else load(model, **_model_options(labels, queries))
-    wanted = DEFAULT_METHODS if methods is None else methods
+
+    def able(names: Iterable[str]) -> list[str]:
+        return [name for name in names if applies(name, loaded, options.get("token"))]
+
+    wanted = able(DEFAULT_METHODS) if methods is None else methods
     asked = [wanted] if isinstance(wanted, str) else as_list(wanted, "methods")
     if not asked:
         raise Mistake(
@@ -72,7 +78,7 @@ def explain(
     if twice := [name for i, name in enumerate(asked) if name in asked[:i]]:
         raise Mistake(f"the method {short(twice[0])} is asked for twice.")
     if asked == ["all"]:
-        asked = [name for name, explainer in EXPLAINERS.items() if explainer.needs <= loaded.network.can]
+        asked = able(EXPLAINERS)
     names = [EXPLAINERS.check(name) for name in asked]
     learning, states = that_learn(names), {}
     if learning and not isinstance(model, Model):

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
@@ -57,13 +58,25 @@ def options(
     """Which words made the model say that, and can I trust the answer?"""
 
 
+def warn_once() -> Callable[..., None]:
+    """A warning in one line; the same is said once, however many methods meet it."""
+    said: set[str] = set()
+
+    def warn(message: Warning | str, *_: Any, **__: Any) -> None:
+        if str(message) not in said:
+            said.add(str(message))
+            typer.echo(f"warning: {message}", err=True)
+
+    return warn
+
+
 def main() -> None:
     """What the command `heedful` runs.
 
     Idle threads sleep instead of spinning: on a machine that does anything else, spinning costs more than it saves.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    warnings.showwarning = lambda message, *_, **__: typer.echo(f"warning: {message}", err=True)
+    warnings.showwarning = warn_once()
     debug = "--debug" in sys.argv
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     try:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from heedful.errors import Mistake
+from heedful.errors import Mistake, short
 
 MISSING = frozenset(
     {"", "nan", "na", "n/a", "<na>", "#n/a", "null"}
@@ -22,6 +22,16 @@ MISSING = frozenset(
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 TRUTH = frozenset({"true", "false"})
 SHOWN = 8  # labels in a message
+
+
+def check_names(labels: object) -> None:
+    """Of labels that are given for a model: names in their order. A string is not its letters, a set has no order."""
+    if (
+        isinstance(labels, str)
+        or not isinstance(labels, Sequence)
+        or not all(isinstance(name, str) for name in labels)
+    ):
+        raise Mistake(f"labels={short(labels)}: give a list of names, one for each output of the model.")
 
 
 def label_name(value: Any) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -37,7 +37,7 @@ LABEL_NAMES = (
     *("label", "labels", "class", "category", "sentiment", "target", "gold", "gold_label"),
     *("answer", "rating", "polarity", "y"),
 )
-QUERY_NAMES = ("hypothesis", "question")
+QUERY_NAMES = ("hypothesis", "question", "query")
 SPLIT_COLUMNS = ("split", "exp_split")
 
 
@@ -151,11 +151,9 @@ def choose_columns(table: Table, options: DataOptions) -> Columns:
     text = _column(table, options.text_column, "text", TEXT_NAMES)
     label = _column(table, options.label_column, "label", LABEL_NAMES, taken=text)
     lower = {name.lower(): name for name in table.columns}
-    query = options.query_column
-    if query is None and options.task != "classification":
-        query = next((lower[n] for n in QUERY_NAMES if n in lower and lower[n] not in (text, label)), None)
+    query = _query_column(table, options, (text, label))
     split = options.split_column or next((lower[n] for n in SPLIT_COLUMNS if n in lower), None)
-    for name, what in ((query, "query"), (options.evidence_column, "evidence"), (split, "split")):
+    for name, what in ((options.evidence_column, "evidence"), (split, "split")):
         if name is not None and name not in table.columns:
             raise Mistake(_no_column(table, name, what))
     for name in (text, label, query, options.evidence_column, split):
@@ -253,6 +251,16 @@ def has_label_column(table: Table, options: DataOptions) -> bool:
 def text_columns(table: Table, options: DataOptions) -> tuple[str, str | None]:
     """The columns of the text and of its query, of a file without labels."""
     text = _column(table, options.text_column, "text", TEXT_NAMES)
-    if options.query_column is not None and options.query_column not in table.columns:
-        raise Mistake(_no_column(table, options.query_column, "query"))
-    return text, options.query_column
+    return text, _query_column(table, options, (text,))
+
+
+def _query_column(table: Table, options: DataOptions, taken: Sequence[str]) -> str | None:
+    """The one that is asked for, or the one with a usual name, unless the texts are to be classified without it."""
+    if options.query_column is not None:
+        if options.query_column not in table.columns:
+            raise Mistake(_no_column(table, options.query_column, "query"))
+        return options.query_column
+    if options.task == "classification":
+        return None
+    lower = {name.lower(): name for name in table.columns if name not in taken}
+    return next((lower[name] for name in QUERY_NAMES if name in lower), None)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heedful.data import locate
+from heedful.data.labels import check_names
 from heedful.engine.model_sources import ModelSource, find_source
 from heedful.errors import Mistake, short
 from heedful.store.checks import SUMS
@@ -87,7 +88,9 @@ class CheckpointSource(ModelSource):
         names = self._told.get("id2label") or {
             i: f"LABEL_{i}" for i in range(int(self._told.get("num_labels", 2)))
         }
-        config = SimpleNamespace(id2label=names, problem_type=self._told.get("problem_type"))
+        config = SimpleNamespace(
+            id2label=names, label2id=self._told.get("label2id"), problem_type=self._told.get("problem_type")
+        )
         return read_labels(config, self.options.get("labels"), self.options.get("problem_type"))[1]
 
     def of_pairs(self) -> ModelSource | None:
@@ -150,6 +153,7 @@ class Checkpoints:
         if unknown:
             raise Mistake(f"{unknown[0]!r} is no option of a checkpoint. They are: {', '.join(OPTIONS)}.")
         if "labels" in given:
+            check_names(given["labels"])
             given["labels"] = list(given["labels"])
         source = CheckpointSource(where, given)
         if locate.exists(Path(where)):

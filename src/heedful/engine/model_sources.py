@@ -163,6 +163,10 @@ def unknown(what: str | Path) -> str:
         return f"there is no run folder {str(what)[:200]}; models of the hub are owner/name, or hf:name."
     if not path.is_dir():
         return f"{path} is a file; a model is {titles()}."
+    if (path / "adapter_config.json").is_file():
+        return (
+            f"{path} holds only an adapter: merge it into its model (peft's merge_and_unload), and save that."
+        )
     if not (path / "config.json").is_file():
         return f"{path} is not a run folder: it has no config.json."
     try:

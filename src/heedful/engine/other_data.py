@@ -62,7 +62,8 @@ def read_other(
     if options.only != split:
         return SplitTexts(0, {}, (), "classification", dataset)
     size, examples = read_unlabelled(path, options, lambda n: spread_places(n, limit).tolist())
-    task: TaskType = options.task or ("classification" if options.query_column is None else "qa")
+    in_pairs = any(example.query is not None for example in examples.values())
+    task: TaskType = options.task or ("qa" if in_pairs else "classification")
     return SplitTexts(size, examples, (), task, dataset)
 
 

@@ -150,6 +150,11 @@ def methods_of(config: CorrelationConfig, model: Network, states: States) -> dic
         if "parts" in explainer.options:
             options = {"parts": "passage"} | options  # the query is not attended to
         options = explainer.parse(options)
+        if options.get("hold_attention") and "edits_attention" not in model.can:
+            raise Mistake(
+                f"the {name} of the publication holds attention constant, and this model's can only be read: set "
+                f'options={{"{name}": {{"hold_attention": false}}}}.'
+            )
         knows = "output" in explainer.keywords
 
         def scores(model: Network, batch: Batch, output: Output) -> Tensor:

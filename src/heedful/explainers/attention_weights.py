@@ -78,6 +78,8 @@ def head_numbers(heads: Heads, n_heads: int) -> list[int]:
     chosen = list(range(n_heads)) if heads is None else [heads] if isinstance(heads, int) else list(heads)
     if not chosen or not all(0 <= head < n_heads for head in chosen):
         raise Mistake(f"heads {chosen}: this model has {n_heads} heads in each layer, 0 to {n_heads - 1}.")
+    if len(set(chosen)) < len(chosen):
+        raise Mistake(f"heads {chosen}: give each head once.")
     return chosen
 
 

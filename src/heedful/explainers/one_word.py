@@ -104,7 +104,9 @@ def _unchanged(found: OneWord, tokens: Tokens, request: Request) -> OneWord:
     same = tokens.ids == hiding(tokens, request.token)  # (batch, length)
     if tokens.word_index is not None:  # a word of several pieces is the same if all of them are
         word = tokens.word_index.clamp(min=0)
-        other = torch.zeros_like(word).scatter_add_(1, word, (~same & tokens.mask).long())
+        # a piece can be of several words, so words can be more than there are places
+        other = word.new_zeros(len(word), int(word.max()) + 1)
+        other.scatter_add_(1, word, (~same & tokens.mask).long())
         same = same & (other.gather(1, word) == 0)
     same = same.unsqueeze(-1)  # (batch, length, 1)
     return replace(found, changed=torch.where(same, found.original.unsqueeze(1), found.changed))

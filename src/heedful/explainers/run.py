@@ -58,6 +58,8 @@ def explain(
     def answer(batch: Batch) -> Answer:
         with torch.inference_mode():
             p = model.network(batch).probabilities  # (batch, labels)
+        if not torch.isfinite(p).all():
+            raise Mistake(f"{model.name} answers a text with numbers that are not finite.")
         targets = p.argmax(-1) if wanted is None else p.new_full((len(batch),), wanted, dtype=torch.long)
         return (
             batch,
@@ -110,6 +112,13 @@ def puts_unknown(explainer: Explainer, options: Mapping[str, Any]) -> bool:
         or options.get("operator") == "replace"
         or any(isinstance(base, str) and base == "unk" for base in asked)
     )
+
+
+def applies(name: str, model: Model, token: int | None = None) -> bool:
+    """Whether a model can be asked for it as it stands: `token` is what words are replaced by, where that was said."""
+    explainer = find(name)
+    replaces = puts_unknown(explainer, {"token": token})
+    return explainer.needs <= model.network.can and not (replaces and model.text.reserved.replacement is None)
 
 
 def options_of(explainer: Explainer, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from heedful.data.batching import Texts
+from heedful.data.labels import check_names
 from heedful.data.tokenise import Tokenizer, tokenizer
 from heedful.errors import Mistake, one_of, short
 from heedful.models.link import IDENTITY, SIGMOIDS, SOFTMAX, Link
@@ -133,8 +134,10 @@ class BlackBox:
     ) -> None:
         if problem_type not in LINKS:
             raise one_of("problem type", problem_type, list(LINKS))
-        if batch_size < 1:
-            raise Mistake(f"the batch size must be at least 1, not {batch_size}.")
+        if not isinstance(batch_size, int) or batch_size < 1:
+            raise Mistake(f"the batch size must be a number of texts, at least 1, not {short(batch_size)}.")
+        if not isinstance(mask, str):
+            raise Mistake(f"mask={short(mask)}: what stands for a hidden word must be a string.")
         self.predict, self.labels = predict, tuple(labels)
         self.link, self.has_query, self.mask, self.batch_size = (
             LINKS[problem_type],
@@ -175,7 +178,9 @@ class BlackBox:
         return p.log() if self.link is SOFTMAX else p.log() - (1 - p).clamp(min=LEAST).log()
 
     def _ask(self, texts: list[Any]) -> Tensor:
-        answer = self.predict(texts)
+        answer = self.predict(list(texts))
+        if isinstance(answer, Tensor):
+            answer = answer.detach().cpu().double()  # NumPy has no bfloat16
         try:
             p = torch.as_tensor(np.asarray(answer, dtype=np.float64))
         except (TypeError, ValueError):
@@ -196,7 +201,7 @@ class BlackBox:
             )
         if self.link is SOFTMAX and bool(((p.sum(1) - 1).abs() > SUM).any()):
             raise Mistake(
-                f"the probabilities of a text sum to {float(p.sum(1)[(p.sum(1) - 1).abs().argmax()]):.3g}, not to 1 "
+                f"the probabilities of a text sum to {float(p.sum(1)[(p.sum(1) - 1).abs().argmax()]):.6g}, not to 1 "
                 "(problem_type='multi_label_classification' is for labels that can be true together)."
             )
         return p
@@ -218,12 +223,7 @@ def wrap_predict(
     """
     if not callable(predict):
         raise Mistake(f"a {type(predict).__name__} cannot be called: give a function of a list of texts.")
-    if (
-        isinstance(labels, str)
-        or not isinstance(labels, Sequence)
-        or not all(isinstance(name, str) for name in labels)
-    ):
-        raise Mistake(f"labels={short(labels)}: give a list of names, one for each column of the function.")
+    check_names(labels)
     if not labels or len(set(labels)) < len(labels):
         raise Mistake("give the labels of the function's columns, each with a name of its own.")
     network = BlackBox(predict, labels, problem_type, query, mask, batch_size)

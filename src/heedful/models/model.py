@@ -56,10 +56,10 @@ class Model:
         for i, text in enumerate(texts):
             query = None if queries is None else split(queries[i])
             example = Example(id=f"text {i + 1}", passage=split(text), query=query)
-            if not len(example.passage) or (query is not None and not len(query)):
-                raise Mistake(
-                    f"text {i + 1} has no words: {text!r}" + ("" if query is None else f", {queries}") + "."
-                )
+            if not len(example.passage):
+                raise Mistake(f"text {i + 1} has no words: {short(text)}.")
+            if query is not None and not len(query):
+                raise Mistake(f"query {i + 1} has no words: {short(query.text)}.")
             made.append(example)
         return tuple(made)
 

@@ -49,8 +49,9 @@ class Output:
 
     @property
     def probabilities(self) -> Tensor:
-        """(batch, labels)."""
-        return self.link.probabilities(self.logits)
+        """(batch, labels). Of logits of 16 bits in 32: in 16 they would not sum to 1."""
+        half = self.logits.dtype in (torch.float16, torch.bfloat16)
+        return self.link.probabilities(self.logits.float() if half else self.logits)
 
     @property
     def predicted(self) -> Tensor:
@@ -166,5 +167,5 @@ def layer_number(layer: int, layers: int) -> int:
 
 def token_budget(network: Network, most: int) -> int:
     """Tokens of a batch whose gradients are wanted: `most`, or fewer where all layers together would keep too much."""
-    layers = int(getattr(network, "n_layers", 1))
+    layers = max(1, int(getattr(network, "n_layers", 1)))  # 0: of attention, in a module that has none
     return max(1, min(most, BACKWARD_MEMORY // (network.bytes_per_token * layers)))

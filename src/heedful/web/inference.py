@@ -37,7 +37,8 @@ THREADS = 1  # of torch: one text has too little work to share, and waiting thre
 QUICK = ("attention", "gradient", "gradient_x_input", "integrated_gradients", "lrp", "occlusion", "omission")
 SLOW = ("lime", "shap")
 ENOUGH = STEPS | {"max_steps": 200}  # of integrated gradients, while someone waits
-KNOWN = (*QUICK, "mask", *SLOW, "random", "uniform")
+INSIDE = ("rollout", "attention_flow", "attention_x_norm", "value_zeroing")  # where every token attends
+KNOWN = (*QUICK, "mask", *INSIDE, *SLOW, "random", "uniform")
 
 
 class LoadedModel:
@@ -285,6 +286,11 @@ def _ready_for_questions() -> None:
     ):
         import_module(f"heedful.{module}")
     before_each_module(check)
+
+
+def offered(entry: Entry) -> tuple[str, ...]:
+    """Explainers that a page offers, from what a run tells of itself: the model may not be loaded yet."""
+    return tuple(m for m in KNOWN if m not in INSIDE or entry.attention.startswith("self-attention"))
 
 
 def methods_named(names: Sequence[str]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from heedful.records import Example
 from heedful.web import prediction
 from heedful.web.answer import answer, run_address
 from heedful.web.experiment_page import drawable
-from heedful.web.inference import KNOWN, methods_named
+from heedful.web.inference import methods_named, offered
 from heedful.web.library import Entry, Missing
 from heedful.web.measures import group_parameter
 from heedful.web.self_attention import heads_of
@@ -124,7 +124,7 @@ def _stored(site: Site, request: Request, name: str, place: int) -> tuple[dict[s
         "entry": entry,
         "note": note,
         "methods": methods_named(_methods(request)),
-        "known_methods": KNOWN,
+        "known_methods": offered(entry),
         "facts": _facts(site, entry, results),
         "stored": _heatmaps(example, results),
         "here": run_address(entry.name, "examples", place, split=split),

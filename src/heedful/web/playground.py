@@ -14,7 +14,7 @@ from heedful.records import Example
 from heedful.web import prediction
 from heedful.web.answer import answer, as_json, wants_json
 from heedful.web.guard import LONGEST_TEXT, MOST_WORDS, checked_text
-from heedful.web.inference import KNOWN, LoadedModel, methods_named
+from heedful.web.inference import LoadedModel, methods_named, offered
 from heedful.web.instance_page import instance
 from heedful.web.library import Entry
 from heedful.web.self_attention import heads_of
@@ -73,7 +73,7 @@ def _page(
         limits=(LONGEST_TEXT, MOST_WORDS),
         methods=methods,
         given=given,
-        known_methods=KNOWN,
+        known_methods=offered(entry),
         waiting=complete and view is None,
     )
 

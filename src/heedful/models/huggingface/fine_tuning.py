@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from heedful.data.labels import match_labels
 from heedful.errors import Mistake
 from heedful.models.huggingface.labels import read_labels
-from heedful.models.huggingface.loading import first_line, read_module, read_tokenizer, wrap
+from heedful.models.huggingface.loading import one_line, read_module, read_tokenizer, wrap
 from heedful.models.huggingface.network import HuggingFaceNetwork
 from heedful.models.huggingface.text import PieceEncoder
 from heedful.models.link import SOFTMAX
@@ -148,5 +148,5 @@ def reopen(
             module = AutoModelForSequenceClassification.from_config(config, dtype=torch.float32)
         module.load_state_dict(weights)
     except (ValueError, OSError, RuntimeError, KeyError) as error:
-        raise Mistake(f"{folder.parent} cannot be read: {first_line(error)}") from None
+        raise Mistake(f"{folder.parent} cannot be read: {one_line(error)}") from None
     return wrap(module.eval(), read_tokenizer(folder), query=query, long=long, name=folder.parent.name)

@@ -46,6 +46,12 @@ class Forward:
         self.module, self.pad = module, pad
         takes = inspect.signature(module.forward).parameters
         self.takes = frozenset(takes)
+        free = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in takes.values())
+        if missing := [] if free else sorted({"input_ids", "attention_mask"} - self.takes):
+            raise Mistake(
+                f"{type(module).__name__}.forward takes no {missing[0]}: it must take input_ids and attention_mask, "
+                "and give logits (texts, labels)."
+            )
         self.with_types = with_types and "token_type_ids" in takes
 
     def __call__(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from heedful.errors import Mistake, one_of
+from heedful.data.labels import check_names
+from heedful.errors import Mistake, one_of, short
 from heedful.models.link import IDENTITY, LOG_ODDS, SIGMOIDS, SOFTMAX, Link
 
 PROBLEMS = (
@@ -26,6 +27,8 @@ def read_labels(
     problem = problem_type or getattr(config, "problem_type", None)
     if problem is not None and problem not in PROBLEMS:
         raise one_of("problem type", problem, list(PROBLEMS))
+    if labels is not None:
+        check_names(labels)
     own = _own_labels(config, None if labels is None else len(labels))
     given = None if labels is None else tuple(labels)
     if given is not None and len(set(given)) < len(given):
@@ -48,14 +51,27 @@ def _own_labels(config: Any, n_given: int | None) -> tuple[str, ...]:
         if n_given is None:
             raise Mistake("the model does not say what its labels are: give labels=[...].")
         return tuple(f"LABEL_{i}" for i in range(n_given))
-    numbered = {int(i): str(name) for i, name in names.items()}
+    try:
+        numbered = {int(i): str(name) for i, name in names.items()}
+    except (AttributeError, TypeError, ValueError):
+        raise Mistake(f"the model's labels are not numbered: its id2label is {short(names)}.") from None
     if sorted(numbered) != list(range(len(numbered))):
         raise Mistake(
             f"the model's labels are numbered {sorted(numbered)}, not from 0 on: its id2label is damaged."
         )
     own = tuple(numbered[i] for i in range(len(numbered)))
-    if len(set(own)) < len(own) and n_given is None:
+    if n_given is not None:
+        return own
+    if len(set(own)) < len(own):
         raise Mistake(f"two of the model's labels have the same name ({', '.join(own)}): give labels=[...].")
+    told = getattr(config, "label2id", None)
+    numbers: Mapping[str, Any] = told if isinstance(told, Mapping) else {}
+    for i, name in enumerate(own):
+        if numbers.get(name, i) not in (i, str(i)):
+            raise Mistake(
+                f"the model calls its label {i} {name!r} (id2label), and gives {name!r} the number {numbers[name]} "
+                "(label2id): give labels=[...] in the order of its logits."
+            )
     return own
 
 

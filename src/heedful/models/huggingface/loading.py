@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from huggingface_hub.errors import StrictDataclassError
+from safetensors import SafetensorError
 from torch import nn
 
-from heedful.errors import Mistake, one_of
+from heedful.errors import Mistake, one_of, short
 from heedful.models.huggingface.files import checkpoint_folder, read_config
 from heedful.models.huggingface.labels import read_labels
 from heedful.models.huggingface.network import HuggingFaceNetwork
@@ -28,6 +30,22 @@ DTYPES = {
     "float16": torch.float16,
     "bfloat16": torch.bfloat16,
 }
+READ_BY = {  # what a pipeline applies to its logits, as the library's problem types
+    "sigmoid": "multi_label_classification",
+    "softmax": "single_label_classification",
+    "none": "regression",
+}
+DAMAGED = (  # what the libraries that read a folder raise when its files are not what they should be
+    ValueError,
+    OSError,
+    RuntimeError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    ImportError,
+    SafetensorError,
+    StrictDataclassError,
+)
 
 
 def load(
@@ -91,14 +109,22 @@ def read_module(
                 config=AutoConfig.from_pretrained(folder, **ONLY_HERE, **config),
                 use_safetensors=True,
                 output_loading_info=True,
-                ignore_mismatched_sizes=bool(config),
+                ignore_mismatched_sizes=True,
                 dtype=dtype or "auto",
                 **ONLY_HERE,
             )
-        except (ValueError, OSError, RuntimeError, KeyError) as error:
-            raise Mistake(f"{place} cannot be read as a sequence classifier: {first_line(error)}") from None
-    other_size = [str(one[0] if isinstance(one, tuple) else one) for one in told.get("mismatched_keys", ())]
-    return module, sorted({*told["missing_keys"], *other_size})
+        except DAMAGED as error:
+            raise Mistake(f"{place} cannot be read as a sequence classifier: {one_line(error)}") from None
+    other_size = sorted(
+        told.get("mismatched_keys", ())
+    )  # (name, size in the files, size by the configuration)
+    if other_size and not config:
+        name, saved, said = other_size[0]
+        raise Mistake(
+            f"the weights {name!r} of {place} are {tuple(saved)}, and by its config.json they should be {tuple(said)}: "
+            "the files do not belong together, or the configuration lists other labels than were trained."
+        )
+    return module, sorted({*told["missing_keys"], *(name for name, *_ in other_size)})
 
 
 def read_tokenizer(folder: Path, place: str | Path | None = None) -> Any:
@@ -108,8 +134,8 @@ def read_tokenizer(folder: Path, place: str | Path | None = None) -> Any:
     with _quiet():
         try:
             tokenizer = AutoTokenizer.from_pretrained(folder, **ONLY_HERE)
-        except (ValueError, OSError, KeyError, ImportError) as error:
-            raise Mistake(f"{place} has no tokenizer that can be read: {first_line(error)}") from None
+        except DAMAGED as error:
+            raise Mistake(f"{place} has no tokenizer that can be read: {one_line(error)}") from None
     if not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens):
         raise Mistake(f"{place} has no tokenizer: save it beside the model (tokenizer.save_pretrained).")
     return tokenizer
@@ -123,6 +149,11 @@ def load_pipeline(pipeline: Any, **options: Any) -> Model:
         )
     if getattr(pipeline, "task", "text-classification") != "text-classification":
         raise Mistake(f"this is a pipeline for {pipeline.task}: give one for text-classification.")
+    if unknown := sorted(set(options) - {"labels", "query", "long", "problem_type", "name"}):
+        raise Mistake(f"{unknown[0]!r} is no option of a pipeline, whose model is in memory as it is.")
+    applied = getattr(pipeline, "_postprocess_params", {}).get("function_to_apply")
+    if applied is not None:
+        options = {"problem_type": READ_BY[applied.value], **options}
     return wrap(pipeline.model, pipeline.tokenizer, **options)
 
 
@@ -137,9 +168,17 @@ def wrap(
     name: str | None = None,
 ) -> Model:
     """One's own module: `module(input_ids or inputs_embeds, attention_mask)` gives logits (texts, labels)."""
+    if not isinstance(query, bool):
+        raise Mistake(f"query={short(query)}: it should be true or false.")
+    if next(module.parameters(), None) is None:
+        raise Mistake(f"{type(module).__name__} has no weights: wrap a function of texts instead.")
     if long not in ("windows", "truncate", "refuse"):
         raise one_of("choice of long", long, ["windows", "truncate", "refuse"])
     config = getattr(module, "config", None)
+    title = name or getattr(config, "name_or_path", "") or type(module).__name__
+    for parameter_name, parameter in module.named_parameters():
+        if not torch.isfinite(parameter).all():
+            raise Mistake(f"{title}: the weights {parameter_name!r} hold numbers that are not finite.")
     link, names = read_labels(config, labels, problem_type)
     text = PieceEncoder(tokenizer, _n_embeddings(module), query)
     network = HuggingFaceNetwork(
@@ -153,10 +192,6 @@ def wrap(
         has_query=query,
         long=long,
     )
-    title = name or getattr(config, "name_or_path", "") or type(module).__name__
-    for parameter_name, parameter in module.named_parameters():
-        if not torch.isfinite(parameter).all():
-            raise Mistake(f"{title}: the weights {parameter_name!r} hold numbers that are not finite.")
     return Model(title, network, text, names, "nli" if query else "classification")
 
 
@@ -224,5 +259,7 @@ def _quiet() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+def one_line(error: Exception) -> str:
+    """The first line of what a library says, and the next where the first only announces it."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return " ".join(lines[: 2 if lines[0].endswith(":") else 1])

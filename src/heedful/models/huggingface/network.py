@@ -231,7 +231,7 @@ class HuggingFaceNetwork:
     def _no_attention(self) -> str:
         return (
             f"a text is longer than the {self.limit} tokens that this model reads at once, so "
-            "there is no one attention over all of it: give a shorter text."
+            "there is no one attention over all of it: give a shorter text, or methods that need no attention (lrp)."
         )
 
     def _sequences(self, batch: Batch) -> Sequences:
