@@ -65,7 +65,8 @@ def tables() -> dict[str, pa.Table]:
         | {"heads": table_of_heads(80), "deception": table_of_deception(80)}
         | evidence_tables_of(80)
         | compared_tables_of(80)
-        | {"faithfulness": table_of_faithfulness(24), "conicity": table_of_conicity(24)}
+        | {"faithfulness": table_of_faithfulness(24)}
+        | {name: table_of_network(name, 24) for name in ("conicity", "uniform_inference")}
         | {"retrain": table_of_retrain(80), "masked_twin": table_of_masked_twin(80)}
     )
 
@@ -78,8 +79,8 @@ def table_of_faithfulness(n: int) -> pa.Table:
     return to_table(experiment.run(zoo.network(), [(np.arange(n), batch)], config, np.random.default_rng(0)))
 
 
-def table_of_conicity(n: int) -> pa.Table:
-    experiment, batch = find("conicity"), zoo.batch([2 + i % 8 for i in range(n)])
+def table_of_network(name: str, n: int) -> pa.Table:
+    experiment, batch = find(name), zoo.batch([2 + i % 8 for i in range(n)])
     rows = experiment.run(
         zoo.network(), [(np.arange(n), batch)], experiment.config(), np.random.default_rng(0)
     )

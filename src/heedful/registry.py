@@ -104,6 +104,7 @@ EXPERIMENTS: Registry[Experiment] = Registry(
         "flips": "heedful.experiments.flips:FLIPS",
         "importance_sets": "heedful.experiments.importance_sets:IMPORTANCE_SETS",
         "uniform": "heedful.experiments.uniform:UNIFORM",
+        "uniform_inference": "heedful.experiments.uniform_inference:UNIFORM_INFERENCE",
         "seeds": "heedful.experiments.seeds:SEEDS",
         "frozen": "heedful.experiments.frozen:FROZEN",
         "imitation": "heedful.experiments.imitation:IMITATION",

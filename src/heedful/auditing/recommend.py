@@ -85,7 +85,11 @@ def _sentences(standings: Standings) -> Iterator[str]:
 def _level(chosen: Standing, others: Sequence[Standing]) -> str:
     told = join_words([f"{method_name(one.method)} ({percent(one.share.mean)})" for one in others])
     cheapest = _trouble(chosen)[2] <= min(_trouble(one)[2] for one in others)
-    why = "none takes fewer passes" if cheapest else "of those that keep their own checks none takes fewer passes"
+    why = (
+        "none takes fewer passes"
+        if cheapest
+        else "of those that keep their own checks none takes fewer passes"
+    )
     return f"With these texts {told} cannot be told from it; {why}."
 
 

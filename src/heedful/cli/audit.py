@@ -95,7 +95,9 @@ def audit(
     names = None if own else options.parse_labels(labels)
     texts = given_texts(None, None, data, given, split, names, runs, data_dir or ())
     with going_on(progress):
-        prepared = prepare(model, texts, budget, bar or (), method or (), experiment or (), shortcut or plant, progress)
+        prepared = prepare(
+            model, texts, budget, bar or (), method or (), experiment or (), shortcut or plant, progress
+        )
         if dry_run:
             typer.echo(prepared.preview())
             return
