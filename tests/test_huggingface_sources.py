@@ -19,6 +19,7 @@ import transformer_zoo as zoo
 from heedful.cli import app
 from heedful.engine.huggingface_sources import CHECKPOINTS, CheckpointSource
 from heedful.engine.model_sources import find_source, source_of
+from heedful.engine.progress import Progress
 from heedful.store.run import Run
 
 
@@ -164,3 +165,28 @@ def test_a_column_of_queries_makes_pairs(folder: Path, tmp_path: Path, column: s
     pairs = given.table.sort_by("example")["max_attention"].to_pylist()
     assert ask(**{"query_column": column} if column == "second" else {}) == pytest.approx(pairs)
     assert ask(task="classification") != pytest.approx(pairs)
+
+
+def test_a_long_text_without_methods_is_explained_without_attention(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Read in windows it has no one attention; asked for by name that is still refused."""
+    long = " ".join(["a", "good", "film"] * 100)
+    with pytest.warns(UserWarning, match="in windows"):
+        found = heedful.explain(folder, [long, "a good film"], progress=Progress())
+    names = {attribution.method for attribution in found[0].attributions}
+    assert names
+    assert "attention" not in names
+    assert "is left out" in capsys.readouterr().err
+    with pytest.raises(heedful.Mistake, match="no one attention"), pytest.warns(match="windows"):
+        heedful.explain(folder, [long], ["attention"])
+
+
+def test_numbers_beside_texts_are_not_the_labels_of_a_model_that_answers_with_one(tmp_path: Path) -> None:
+    made, data = tmp_path / "stars", tmp_path / "stars.csv"
+    zoo.module("Bert", num_labels=1, problem_type="regression").save_pretrained(made)
+    zoo.tokenizer_of("Bert").save_pretrained(made)
+    data.write_text("text,label\na good film,4.5\na bad film,1\nno film at all,2.25\n")
+    with pytest.warns(UserWarning, match="answers with a number"):
+        rows = heedful.run("permutation", heedful.load(made), str(data), permutations=5)
+    assert len(rows) == 3

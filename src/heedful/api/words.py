@@ -66,8 +66,16 @@ def explain(
     progress = progress or Progress(quiet=True)
     loaded = model if isinstance(model, Model) else load(model, **_model_options(labels, queries))
 
+    examples = as_examples(loaded, texts, queries)
+
     def able(names: Iterable[str]) -> list[str]:
-        return [name for name in names if applies(name, loaded, options.get("token"))]
+        in_windows = loaded.in_windows(examples)
+        if in_windows:
+            progress.say(
+                "a text is longer than the model reads at once, so there is no one attention over all of it: "
+                "attention is left out"
+            )
+        return [name for name in names if applies(name, loaded, options.get("token"), in_windows)]
 
     wanted = able(DEFAULT_METHODS) if methods is None else methods
     asked = [wanted] if isinstance(wanted, str) else as_list(wanted, "methods")
@@ -83,7 +91,6 @@ def explain(
     learning, states = that_learn(names), {}
     if learning and not isinstance(model, Model):
         states = fit_explainers(open_run(model), learning, as_paths(data_dirs), progress)
-    examples = as_examples(loaded, texts, queries)
     with progress.bar("explain", total=len(examples)) as bar:
 
         def explain_some(some: Sequence[Example]) -> Explanation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -79,6 +80,12 @@ def as_the_model_reads(
         has, reads = ("a query", "none") if asked else ("no query", "one")
         raise Mistake(f"{dataset} has {has} beside each text, and {source.name} reads {reads}.")
     used = sorted(used_labels(examples))
+    if len(source.labels) == 1 and used:  # the answer is a number, and no label could be it
+        warnings.warn(
+            f"{source.name} answers with a number: what {dataset} says beside its texts is not used.",
+            stacklevel=2,
+        )
+        return {place: replace(example, label=None) for place, example in examples.items()}
     numbers = dict(zip(used, match_labels(source.labels, [labels[n] for n in used]), strict=True))
 
     def renumbered(example: Example) -> Example:

@@ -114,11 +114,13 @@ def puts_unknown(explainer: Explainer, options: Mapping[str, Any]) -> bool:
     )
 
 
-def applies(name: str, model: Model, token: int | None = None) -> bool:
-    """Whether a model can be asked for it as it stands: `token` is what words are replaced by, where that was said."""
+def applies(name: str, model: Model, token: int | None = None, in_windows: bool = False) -> bool:
+    """Whether a model can be asked for it as it stands: `token` is what words are replaced by, where that was said.
+    Of a text that is read `in_windows` there is no one attention."""
     explainer = find(name)
-    replaces = puts_unknown(explainer, {"token": token})
-    return explainer.needs <= model.network.can and not (replaces and model.text.reserved.replacement is None)
+    replaces = puts_unknown(explainer, {"token": token}) and model.text.reserved.replacement is None
+    parted = in_windows and explainer.kind == "attention"
+    return explainer.needs <= model.network.can and not replaces and not parted
 
 
 def options_of(explainer: Explainer, options: Mapping[str, Any]) -> dict[str, Any]:

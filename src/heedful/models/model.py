@@ -66,6 +66,11 @@ class Model:
     def encode(self, examples: Sequence[Example], sentences: bool = False) -> Encoded:
         return encode(examples, self.text, len(self.labels), self.network.device, sentences)
 
+    def in_windows(self, examples: Sequence[Example]) -> bool:
+        """Whether a text is longer than the network reads at once (sequence.py)."""
+        limit: int | None = getattr(self.network, "limit", None)
+        return limit is not None and len(examples) > 0 and int(self.encode(examples).lengths.max()) > limit
+
     def batches(
         self, examples: Sequence[Example], token_budget: int = TOKEN_BUDGET
     ) -> Iterator[tuple[Ints, Batch]]:
