@@ -204,7 +204,7 @@ def test_of_equals_the_cheapest_that_keeps_its_checks_is_chosen() -> None:
     assert chosen is not None
     assert chosen.method == "lrp"
     broken = replace(
-        KNOWN["lrp"], checks=(Check("conservation", False, "conservation gap met in 1 of 9 texts"),)
+        KNOWN["lrp"], checks=(Check("conservation", False, "conservation gap within bounds in 1 of 9 texts"),)
     )
     table = table_of({"lrp": 0.6, "shap": 0.62, "random": 0.0})
     other = choose(rank(series_of("made_up", (DROP,), table), {**KNOWN, "lrp": broken}))

@@ -112,7 +112,7 @@ def test_the_page_says_what_was_found(subject: Illustrated, html: str) -> None:
     assert "heedful train sst --encoder bilstm --attention additive --seed 0" in text
     assert "heedful run correlation permutation adversarial --model runs/run --split test" in text
     assert "heedful report runs/run -o report.html" in text
-    assert "completeness gap: met in 0 of 60" in text
+    assert "completeness gap: within bounds in 0 of 60" in text
     drawn = {a["data-figure"] for tag, a in Elements(html).tags if "data-figure" in a}
     assert drawn == set(figures(subject))
 

@@ -84,7 +84,11 @@ def _axiom(checks: Sequence[Any]) -> list[Check]:
         return []
     kept = sum(check.ok for check in checks)
     return [
-        Check(checks[0].name, kept == len(checks), f"{checks[0].name} met in {kept} of {len(checks)} texts")
+        Check(
+            checks[0].name,
+            kept == len(checks),
+            f"{checks[0].name} within bounds in {kept} of {len(checks)} texts",
+        )
     ]
 
 

@@ -109,7 +109,7 @@ def explainer_rows(run: Illustrated) -> list[dict[str, Any]]:
             "kind": e.kind,
             "direction": "for and against" if e.signed else "strength only",
             "agreement": NONE if e.agreement is None else _short(e.agreement),
-            "check": NONE if e.passed is None else f"{e.check}: met in {e.passed} of {e.texts}",
+            "check": NONE if e.passed is None else f"{e.check}: within bounds in {e.passed} of {e.texts}",
             "forward": e.forward,
             "backward": e.backward,
             "found": NONE if e.found is None else f"{e.found:.0%}",
