@@ -259,7 +259,7 @@ def test_agreement_of_variants_is_each_ones_own() -> None:
     assert "agreement" in page("jain-wallace-setup", runs, study)
 
 
-@pytest.mark.parametrize("name", ["jain-wallace", "jain-wallace-setup"])
+@pytest.mark.parametrize("name", ["jain-wallace", "jain-wallace-setup", "cures", "cures-order"])
 def test_the_pages_of_the_documentation_are_what_their_summaries_make(name: str) -> None:
     """Nobody has changed a number by hand, or the notes without the page."""
     results = Path(__file__).parent.parent / "docs" / "results"
