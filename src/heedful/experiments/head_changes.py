@@ -24,6 +24,20 @@ Operation = Literal["off", "uniform"]
 Changes = Mapping[tuple[int, int], Operation]  # (layer, head) -> what is done to it
 
 
+def layers_and_heads(network: Attends, batch: Batch, layers: Sequence[int] | None) -> tuple[list[int], int]:
+    """The layers that are asked about (None: all), and how many heads each has."""
+    import torch
+
+    from heedful.models.network import layer_number
+
+    with torch.no_grad():
+        first = torch.zeros(1, dtype=torch.long, device=network.device)
+        n_layers, n_heads = network.attentions(batch.rows(first)).shape[1:3]
+    return [
+        layer_number(layer, n_layers) for layer in (range(n_layers) if layers is None else layers)
+    ], n_heads
+
+
 def change_heads(asked: Sequence[Changes]) -> Edit:
     """Each text of the batch has its own heads that are changed."""
     import torch

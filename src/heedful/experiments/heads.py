@@ -20,7 +20,7 @@ from pydantic import Field
 from heedful.config import Config
 from heedful.experiments.description import Measure, Statistic
 from heedful.experiments.experiment import Batches, Chunk, Experiment, Floats, Summary
-from heedful.experiments.head_changes import Operation, change_heads
+from heedful.experiments.head_changes import Operation, change_heads, layers_and_heads
 from heedful.experiments.heads_description import (
     COLUMNS,
     NEGLIGIBLE,
@@ -60,12 +60,11 @@ def run(model: Attends, batches: Batches, config: HeadsConfig, rng: np.random.Ge
     observe = observer(model)
     for examples, batch in batches:
         seen = observe(examples, batch)
+        layers, heads = layers_and_heads(model, batch, config.layers)
         with torch.no_grad():
-            first = torch.zeros(1, dtype=torch.long, device=model.device)
-            layers, heads = model.attentions(batch.rows(first)).shape[1:3]
             output = model(batch)
             p, f = output.probabilities.double(), output.score(output.predicted).double()  # (B, labels), (B,)
-        asked = list(product(_layers(config, layers), range(heads), config.operations))
+        asked = list(product(layers, range(heads), config.operations))
         at_once = max(1, TOKENS // max(1, batch.passage.ids.shape[1]))
         text = np.repeat(np.arange(len(batch)), len(asked))  # (questions,)
         for begin in range(0, len(text), at_once):
@@ -89,14 +88,6 @@ def run(model: Attends, batches: Batches, config: HeadsConfig, rng: np.random.Ge
                 "logit": logit.cpu().numpy(),
                 "flipped": (changed.predicted != output.predicted[rows]).cpu().numpy(),
             }
-
-
-def _layers(config: HeadsConfig, layers: int) -> list[int]:
-    from heedful.models.network import layer_number
-
-    return [
-        layer_number(layer, layers) for layer in (range(layers) if config.layers is None else config.layers)
-    ]
 
 
 def summarise(table: pa.Table) -> Summary:

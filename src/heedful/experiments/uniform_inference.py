@@ -18,7 +18,7 @@ from pyarrow.compute import field
 from heedful.config import Config
 from heedful.experiments.description import Column, Measure, Reason, Statistic, Trial, places_by
 from heedful.experiments.experiment import Batches, Chunk, Experiment, Floats, Summary
-from heedful.experiments.head_changes import Changes, change_heads
+from heedful.experiments.head_changes import Changes, change_heads, layers_and_heads
 from heedful.experiments.permutation import HARDLY, MUCH, RULE
 from heedful.experiments.summary import Line, column, mean, plain, quantiles, spread
 from heedful.experiments.verdict import Grade, Verdict, Wording, border, ends, grade_at, interval
@@ -56,20 +56,15 @@ def run(
 
     from heedful.experiments.observe import observer
     from heedful.explainers.attention_weights import head_numbers
-    from heedful.models.network import layer_number
 
     UNIFORM_INFERENCE.check(model.can)
     observe = observer(model)
     for examples, batch in batches:
         seen = observe(examples, batch)
-        with torch.no_grad():
-            first = torch.zeros(1, dtype=torch.long, device=model.device)
-            n_layers, n_heads = model.attentions(batch.rows(first)).shape[1:3]
-            own = model(batch)
-        layers = [
-            layer_number(i, n_layers) for i in (range(n_layers) if config.layers is None else config.layers)
-        ]
+        layers, n_heads = layers_and_heads(model, batch, config.layers)
         heads = head_numbers(config.heads, n_heads)
+        with torch.no_grad():
+            own = model(batch)
         asked = {ALL: layers} | {f"layer {layer}": [layer] for layer in layers if len(layers) > 1}
         labels = np.full(len(batch), np.nan) if batch.labels is None else batch.labels.cpu().numpy()
         for question, chosen in asked.items():
