@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from heedful.experiments.comparison import Evidence
 from heedful.experiments.description import setting_of
 from heedful.measure.equivalence import below
 from heedful.measure.levels import CrossedMean, crossed_mean, over_runs
+from heedful.report.comparison import Finished
 from heedful.report.findings import read
 from heedful.report.variant_answers import (
     answers,
@@ -270,6 +272,22 @@ def test_a_study_of_variants_from_plan_to_page(file: Path, tmp_path: Path) -> No
     half = keep_runs(str(file), kept, found[:3])
     assert len(half) == 3
     assert compare(str(file), keep_runs(str(file), kept, found[2:])) == page
+    # what was finished elsewhere is not planned again, unless something else is asked
+    left = plan_study(str(file), runs=tmp_path / "new", datasets=["planted-order"], known=half).plan
+    assert left.tasks
+    assert all(task.config == found[3].config for task in left.tasks.values())
+    every = plan_study(str(file), runs=tmp_path / "new", datasets=["planted-order"], known=found)
+    assert every.run(Progress(quiet=True), "local", cores=1).complete
+    assert not list(runs_in(tmp_path / "new"))
+    asked: list[tuple[dict[str, Any], list[Finished]]] = [
+        ({"limit": 3}, found),
+        ({}, [replace(run, stored={"performance": run.stored["performance"]}) for run in found]),
+    ]
+    for part, known in asked:
+        again = plan_study(
+            str(file), runs=tmp_path / "new", datasets=["planted-order"], known=known, **part
+        ).plan
+        assert len({t.run for t in again.tasks.values()}) == 4
     assert compare(str(file), kept_runs(str(file), kept)) == page
     other = tmp_path / "other.toml"
     other.write_text(file.read_text().replace("hidden_dim = 8", "hidden_dim = 12"))

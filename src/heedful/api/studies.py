@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +17,12 @@ from heedful.errors import Mistake
 from heedful.registry import EXPERIMENTS
 
 if TYPE_CHECKING:
+    from heedful.config import RunConfig
     from heedful.engine.carry_out import Engine
     from heedful.engine.estimate import Estimate
     from heedful.engine.plan import Plan
     from heedful.engine.schedule import Report
+    from heedful.engine.study import Selection
     from heedful.engine.workspace import Workspace
     from heedful.explanation import Explanation
     from heedful.records import Example
@@ -114,9 +116,13 @@ def plan_study(
     gpus: float = 0.0,
     engine: str = "local",
     as_published: bool = False,
+    known: Sequence[Finished] = (),
     **part: Any,
 ) -> PlannedStudy:
-    """A study by name or TOML file. `part` is what of it (see `engine.study.select`): datasets, encoders, seeds, ..."""
+    """A study by name or TOML file. `part` is what of it (see `engine.study.select`): datasets, encoders, seeds, ...
+
+    `known`: runs that were finished elsewhere. They are not planned again, unless other texts are asked about.
+    """
     from heedful.engine.data_sources import DataSource
     from heedful.engine.plan import plan
     from heedful.engine.study import read_study, select
@@ -131,6 +137,8 @@ def plan_study(
         raise Mistake(
             f"none of the datasets was found: {', '.join(chosen.missing)}. See `heedful data list`."
         )
+    if part.get("split", "test") == "test" and part.get("limit") is None:
+        chosen = without(chosen, known)
     workspace = Workspace(Path(runs), tuple(data_dirs), checkpoint_every, gpus)
     instead = {c.dataset: DataSource("published", 0, "size as published") for c in chosen.configs}
     planned = plan(
@@ -138,6 +146,16 @@ def plan_study(
         chosen.asks_on,
     )  # fmt: skip
     return PlannedStudy(name, vectors, planned, workspace, chosen.missing, as_published)
+
+
+def without(chosen: Selection, known: Sequence[Finished]) -> Selection:
+    """What is left to run of a selection: the runs of which something is asked that is not known."""
+
+    def answered(config: RunConfig) -> bool:
+        asked = {ask.experiment for ask in chosen.asks_on.get(config.dataset, chosen.asks)}
+        return any(run.config == config and asked <= run.stored.keys() for run in known)
+
+    return replace(chosen, configs=tuple(config for config in chosen.configs if not answered(config)))
 
 
 def check_gpus(gpus: float, engine: str) -> None:

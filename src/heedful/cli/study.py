@@ -80,8 +80,8 @@ def study(
         Path | None,
         typer.Option(
             "--summaries",
-            help="Add the summaries of the runs to this small Parquet file, and compare all that it then has; --from "
-            "does so again.",
+            help="Add the summaries of the runs to this small Parquet file, and compare all that it then has; runs "
+            "that it has are not made again. --from compares without running.",
         ),
     ] = None,
     kept: Annotated[
@@ -104,8 +104,8 @@ def study(
     if kept is not None:
         show_comparison(compare(name, kept_runs(name, kept)), write)
         return
-    if summaries is not None and summaries.exists():
-        kept_runs(name, summaries)  # what cannot be added to is said before anything is run
+    # read before anything is run: what cannot be added to is said, and what is there is not run again
+    known = kept_runs(name, summaries) if summaries is not None and summaries.exists() else []
     planned = plan_study(
         name,
         runs=runs,
@@ -115,6 +115,7 @@ def study(
         gpus=gpus,
         engine=engine.value,
         as_published=as_published,
+        known=known,
         datasets=dataset or (),
         encoders=encoder or (),
         attentions=attention or (),
