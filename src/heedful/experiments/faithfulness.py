@@ -157,7 +157,7 @@ METHOD_MEASURES = (
 
 FAITHFULNESS = Experiment(
     name="faithfulness", question=QUESTION, paper="DeYoung et al. 2020; Edin et al. 2024; Zhao & Aletras 2023",
-    config=FaithfulnessConfig, needs=frozenset({"predicts"}), version="1", run=run, summarise=summarise,
+    config=FaithfulnessConfig, needs=frozenset({"predicts"}), version="2", run=run, summarise=summarise,
     asks="whether its explanations point at the words that the prediction rests on",
     scale="how well attention finds the words that count: 0 as a random order, 1 as the best order found",
     columns=COLUMNS, by="method_operator", group_title=title_of,

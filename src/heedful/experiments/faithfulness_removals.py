@@ -48,6 +48,9 @@ class Known:
     sets: list[Bools] = field(default_factory=list)
     f: list[float] = field(default_factory=list)
     flips: list[bool] = field(default_factory=list)
+    forwards: int = (
+        0  # texts that went through the model: sets that leave the same text ("very very") are one
+    )
 
     def arrays(self) -> tuple[Bools, Floats, Bools]:
         """All sets (m, n), what was said without them (m,), and whether that is another decision (m,)."""
@@ -58,13 +61,20 @@ class Removals:
     """One way of removing words from the texts of one batch."""
 
     def __init__(
-        self, model: Network, batch: Batch, words: Sequence[Ints], target: Tensor, operator: str
+        self,
+        model: Network,
+        batch: Batch,
+        words: Sequence[Ints],
+        whole: Tensor,
+        target: Tensor,
+        operator: str,
     ) -> None:
-        """`words`: the word of each token of a text, -1 where it is none, (length,) for each text; target (batch,)."""
-        self.model, self.batch, self.words, self.target = model, batch, words, target
+        """`words`: the word of each token of a text, -1 where it is none, (length,) for each text; `whole`: the
+        logits of the texts as they are (batch, outputs); target (batch,)."""
+        self.model, self.batch, self.words = model, batch, words
+        self.whole, self.target = whole, target
         self.operator = REMOVALS[operator][0]
         self.known = [Known() for _ in words]
-        self.unchanged: Tensor | None = None  # (batch, outputs)
 
     def ask(self, wanted: Sequence[Bools]) -> None:
         """Sets of removed words of each text, (m, n) of a text of n words: those that are new are asked."""
@@ -80,14 +90,17 @@ class Removals:
                     removed.append(one)
         if not rows:
             return
-        logits = predict(self.model, self.batch, self._edits(rows, removed), self.operator)  # (new, outputs)
+
+        def count(first: Ints) -> None:
+            for edit in first.tolist():
+                self.known[rows[edit]].forwards += 1
+
+        edits = self._edits(rows, removed)
+        logits = predict(self.model, self.batch, edits, self.operator, asked=count)  # (new, outputs)
         which = torch.tensor(rows, device=logits.device)
         target = self.target.to(logits.device)[which]
-        if self.unchanged is None:
-            with torch.no_grad():
-                self.unchanged = self.model(self.batch).logits.to(logits.device)
         f = output_of(self.model.link, logits, target)
-        flips = flipped(self.model.link, self.unchanged[which], logits, target)
+        flips = flipped(self.model.link, self.whole.to(logits.device)[which], logits, target)
         for row, value, flip in zip(rows, f.tolist(), flips.tolist(), strict=True):
             self.known[row].f.append(value)
             self.known[row].flips.append(flip)

@@ -87,7 +87,7 @@ def rows_of_batch(
         if operator == SOFT:
             by_method = soft_lines(model, batch, config, words, output, target, spoken, draws, seeds)
         else:
-            by_method = lines(model, batch, config, words, target, spoken, draws, more, operator)
+            by_method = lines(model, batch, config, words, output, target, spoken, draws, more, operator)
         for name, each in by_method.items():
             yield (
                 common
@@ -114,11 +114,11 @@ def _columns(each: Sequence[dict[str, Any]]) -> Chunk:
 
 
 def lines(
-    model: Network, batch: Batch, config: FaithfulnessConfig, words: Sequence[Ints], target: Tensor,
+    model: Network, batch: Batch, config: FaithfulnessConfig, words: Sequence[Ints], output: Output, target: Tensor,
     spoken: dict[str, Spoken], draws: Sequence[Ints], more: Sequence[Ints], operator: str,
 ) -> dict[str, list[dict[str, Any]]]:  # fmt: skip
     """Under one way of removing words: by method a line for each text. `more` are further orders of the control."""
-    removals = Removals(model, batch, words, target, operator)
+    removals = Removals(model, batch, words, output.logits, target, operator)
     levels = [levels_of(int(max(1, word.max(initial=-1) + 1)), config.bins, config.points) for word in words]
     orders: list[dict[str, Ints]] = [{} for _ in words]
     for name, said in spoken.items():
@@ -154,7 +154,7 @@ def lines(
         alone.append(text.whole - removals.said(row, np.eye(n, dtype=np.bool_)).f)
         chance = sampled(text, drawn.without.mean(0), drawn.only.mean(0))
         shared = {
-            "forwards": len(sets),
+            "forwards": known.forwards,
             "wanted": 2 * len(levels[row].sizes) + n,
             "wanted_limits": 2 * draws[row].shape[0] * len(levels[row].sizes)
             + (2**n if limits.exact else tried[row]),
@@ -246,7 +246,10 @@ def soft_lines(
     """Soft comprehensiveness and sufficiency, their floors, and their normalised forms as published."""
     whole = output_of(model.link, output.logits, target)  # (batch,)
 
+    forwards = np.zeros(len(batch), dtype=np.int64)
+
     def drops(q: Sequence[Floats | None], n_draws: int = config.soft_draws) -> Floats:
+        forwards[[one is not None for one in q]] += n_draws
         return soft_drops(model, batch, words, whole, target, q, seeds, n_draws)
 
     with evaluating(model):
@@ -267,9 +270,13 @@ def soft_lines(
             found[name] = [
                 {key: float(value[row]) for key, value in values.items()}
                 | (soft_normalised(values, row, float(nothing[row])) if published else {})
-                | dict.fromkeys(("forwards", "wanted"), 4 * config.soft_draws)
+                | {"wanted": 0 if kept[row] is None else 4 * config.soft_draws}
+                | {"wanted_limits": int(words[row].max(initial=-1) >= 0)}  # f(0), for all methods
                 for row in range(len(batch))
             ]
+    for each in found.values():
+        for line, n in zip(each, forwards.tolist(), strict=True):
+            line["forwards"] = n
     return found
 
 

@@ -196,8 +196,7 @@ def _passes(rows: Rows) -> Line:
         some = [table for (_, way), table in rows.items() if way == operator]
         wanted += sum(int(column(table, "wanted").sum()) for table in some)
         wanted += int(column(some[0], "wanted_limits").sum())
-        shared = some if operator == SOFT else some[:1]  # the table of a text is that of all methods
-        run += sum(int(column(table, "forwards").sum()) for table in shared)
+        run += int(column(some[0], "forwards").sum())  # of all methods together
     first = next(iter(rows))[1]
     by_methods = [table for (_, way), table in rows.items() if way == first]
     return {

@@ -24,6 +24,7 @@ from heedful.models.network import Differentiable, Network, require
 from heedful.records import Batch, Part, Tokens
 
 Progress = Callable[[int, int], None]  # edited texts done, and in all
+Asked = Callable[[Ints], None]  # the numbers of the edits whose texts are asked: of equal texts the first
 
 MEMORY = 256 * 2**20  # bytes that a batch may take, by estimate
 LARGEST = 2**16  # texts in a batch, however short
@@ -41,6 +42,7 @@ def predict(
     internal_batch_size: int | None = None,
     memory: int = MEMORY,
     progress: Progress | None = None,
+    asked: Asked | None = None,
 ) -> Tensor:
     """The logits (n, outputs) of the edited texts, in the order of `edits`.
 
@@ -50,14 +52,14 @@ def predict(
     """
 
     def answer(edited: Edited) -> Tensor:
-        asked = _with_part(batch.rows(edited.rows), part, edited.tokens)
+        texts = _with_part(batch.rows(edited.rows), part, edited.tokens)
         if operator == "pad":
             require({"hides_words"}, model.can, "shutting words out of attention")
         if edited.zero is None:
-            return model(asked).logits
+            return model(texts).logits
         require({"differentiable"}, model.can, "setting embeddings to zero")
         x = embed_edited(cast(Differentiable, model), edited)  # (n, length, dim)
-        return (model(asked, x=x) if part == "passage" else model(asked, x_query=x)).logits
+        return (model(texts, x=x) if part == "passage" else model(texts, x_query=x)).logits
 
     return ask(
         model,
@@ -70,6 +72,7 @@ def predict(
         internal_batch_size=internal_batch_size,
         memory=memory,
         progress=progress,
+        asked=asked,
     )
 
 
@@ -85,6 +88,7 @@ def ask(
     internal_batch_size: int | None = None,
     memory: int = MEMORY,
     progress: Progress | None = None,
+    asked: Asked | None = None,
 ) -> Tensor:
     """answer(edited texts) -> (their number, outputs), for all edits: `predict` with its own answers."""
     tokens = batch.passage if part == "passage" else batch.query
@@ -96,6 +100,8 @@ def ask(
     if len(edits) == 0:
         return torch.zeros(0, model.link.outputs(model.n_labels), device=model.device, dtype=model.dtype)
     first, place, lengths = _different(batch, tokens, edits, operator, part, token)
+    if asked is not None:
+        asked(first)
     order = np.argsort(lengths, kind="stable")
     first, lengths, place = first[order], lengths[order], np.argsort(order)[place]
     bytes_needed = lengths * model.bytes_per_token
