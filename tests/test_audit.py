@@ -198,6 +198,14 @@ def test_copies_and_a_model_that_nothing_changes_are_warned_of() -> None:
     assert any("'pos' for each of the 10 texts" in warning for warning in found.warnings)
 
 
+def test_a_function_that_fails_is_said() -> None:
+    def predict(texts: Sequence[str]) -> np.ndarray:
+        raise ZeroDivisionError("no texts today")
+
+    with pytest.raises(Mistake, match=r"nothing could be asked of .*no texts today"):
+        heedful.audit(heedful.wrap(predict, labels=["neg", "pos"]), ["a film", "a book"], budget="1h")
+
+
 def test_the_score_of_a_model_does_not_rest_on_the_few_texts_that_were_asked_last(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -372,8 +380,11 @@ def test_no_such_number(heedful_audit): ...
 @pytest.mark.heedful(model="nowhere")
 def test_no_model(heedful_audit): ...
 
-@pytest.mark.heedful(model={model!r}, budget="1h", bars=["performance.accuracy >= 2"])
+@pytest.mark.heedful(model={model!r}, budget="1h", bars="performance.accuracy >= 2")
 def test_missed_without_the_fixture(): ...
+
+@pytest.mark.heedful(model={model!r}, budgt="1h")
+def test_slip(heedful_audit): ...
 
 def test_no_marker(heedful_audit): ...
 
@@ -391,9 +402,10 @@ def test_bars_in_pytest(run: Run, tmp_path: Path) -> None:
         [sys.executable, "-m", "pytest", "-q", *PLUGIN, "--strict-markers", "test_mine.py"],
         cwd=tmp_path, capture_output=True, text=True, env=environment,
     )  # fmt: skip
-    assert "2 passed, 1 failed, 4 errors" in done.stdout or "1 failed, 2 passed, 4 errors" in done.stdout, (
+    assert "2 passed, 1 failed, 5 errors" in done.stdout or "1 failed, 2 passed, 5 errors" in done.stdout, (
         done.stdout
     )
+    assert "there is no argument of the marker 'budgt'. Did you mean 'budget'?" in done.stdout
     assert "comprehensiveness >= 5: missed, it is" in done.stdout
     assert "performance.accuracy >= 2: missed, it is" in done.stdout
     assert "has no number 'acuracy'. The nearest: accuracy" in done.stdout

@@ -69,19 +69,26 @@ def heedful_audit(request: pytest.FixtureRequest) -> Audited:
             "the marker heedful takes names: @pytest.mark.heedful(model=..., data=...).", pytrace=False
         )
     bars = asked.pop("bars", ())
+    bars = (bars,) if isinstance(bars, str) else tuple(bars)
     found = _audited(request.config.stash[AUDITS], asked, bars)
     found.check(*bars)
     return found
 
 
-def _audited(known: dict[str, Audited], asked: Mapping[str, Any], bars: Any) -> Audited:
+def _audited(known: dict[str, Audited], asked: Mapping[str, Any], bars: tuple[str, ...]) -> Audited:
     """Once for the same arguments. Bars come along: they may name what is asked only if named."""
-    from heedful.api.audit import audit
-    from heedful.errors import Mistake
+    from inspect import signature
 
-    key = repr((sorted(asked.items(), key=lambda item: item[0]), tuple(bars)))
+    from heedful.api.audit import audit
+    from heedful.errors import Mistake, one_of
+
+    key = repr((sorted(asked.items(), key=lambda item: item[0]), bars))
     if key not in known:
         try:
+            takes = list(signature(audit).parameters)
+            for name in asked:
+                if name not in takes:
+                    raise one_of("argument of the marker", name, takes)
             known[key] = Audited(audit(bars=bars, **asked))
         except Mistake as mistake:
             pytest.fail(f"heedful: {mistake}", pytrace=False)

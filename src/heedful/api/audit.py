@@ -139,6 +139,9 @@ def carry_out(prepared: Prepared, command: str) -> Audit:
     subject, plan, seconds, progress = prepared.subject, prepared.plan, prepared.budget, prepared.progress
     clock = Clock(seconds, prepared.began)
     answers, left_out = ask_within(subject, plan, clock, progress)
+    if plan.experiments and not answers:
+        first = next(iter(plan.experiments))
+        raise Mistake(f"nothing could be asked of {subject.name}: {first}: {left_out[first]}")
     void = {name: why for name, answer in answers.items() if (why := find(name).void(answer.summary))}
     series = [
         one
