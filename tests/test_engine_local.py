@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +162,8 @@ def test_an_estimate_reads_what_was_measured(trained: tuple[Plan, Workspace]) ->
     assert "each run: train ─► correlation (6 test texts) ─► its summary\n" in said
     assert "─► permutation (6 test texts) ─► its summary\n" in said
     assert "time left: about" in said
+    several = [found.asks[0], found.asks[0].model_copy(update={"limit": None}), *found.asks[1:]]
+    assert "correlation (6 or all test texts)" in replace(found, asks=several).describe()
     assert estimate(larger, place, cores=1000).seconds == found.chain  # a run is not faster than its tasks
     done = estimate(made, place, cores=2)
     assert (done.left, done.forward_passes, done.seconds) == ({}, 0, 0.0)

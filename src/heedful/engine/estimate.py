@@ -28,7 +28,7 @@ STATE = (
 class Estimate:
     tasks: dict[str, int]  # by kind
     left: dict[str, int]
-    asks: list[Ask]  # of every run
+    asks: list[Ask]  # of every run; of several datasets, where they differ in how many texts, each once
     datasets: dict[str, dict[str, Any]]
     forward_passes: int
     core_seconds: dict[str, float]  # by dataset
@@ -56,10 +56,13 @@ class Estimate:
     def describe(self) -> str:
         kinds = ", ".join(f"{n} {kind} ({self.left.get(kind, 0)} left)" for kind, n in self.tasks.items())
         lines = [f"tasks: {sum(self.tasks.values())}: {kinds}"]
-        for number, ask in enumerate(self.asks):
-            begin = "  each run: train" if number == 0 else " " * len("  each run: train")
+        limits: dict[tuple[str, str], list[str]] = {}
+        for ask in self.asks:
             texts = "all" if ask.limit is None else f"{ask.limit:,}"
-            lines.append(f"{begin} ─► {ask.experiment} ({texts} {ask.split} texts) ─► its summary")
+            limits.setdefault((ask.experiment, ask.split), []).append(texts)
+        for number, ((experiment, split), every) in enumerate(limits.items()):
+            begin = "  each run: train" if number == 0 else " " * len("  each run: train")
+            lines.append(f"{begin} ─► {experiment} ({' or '.join(every)} {split} texts) ─► its summary")
         for name, row in self.datasets.items():
             texts = ", ".join(f"{split} {n}" for split, n in row["texts"].items())
             lines.append(
@@ -122,7 +125,7 @@ def estimate(
     return Estimate(
         kinds_of(plan.tasks.values()),
         kinds_of(left),
-        list({task.ask.experiment: task.ask for task in plan.of("experiment") if task.ask}.values()),
+        list({(a.experiment, a.split, a.limit): a for t in plan.of("experiment") if (a := t.ask)}.values()),
         datasets,
         passes,
         seconds,
