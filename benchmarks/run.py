@@ -20,9 +20,17 @@ def main() -> None:
     if unknown:
         sys.exit(f"there is no benchmark {unknown[0]!r}. Known: {', '.join(names)}.")
     sys.path.insert(0, str(HERE))
+    missed = []
     for name in wanted:
         print(f"\n{name}", flush=True)
-        import_module(f"bench_{name}").main()
+        try:
+            import_module(f"bench_{name}").main()
+        except SystemExit as said:  # a bar that was missed does not keep the others from being measured
+            if said.code:
+                print(said.code, flush=True)
+                missed.append(name)
+    if missed:
+        sys.exit(f"\nbars were missed: {', '.join(missed)}")
 
 
 if __name__ == "__main__":
