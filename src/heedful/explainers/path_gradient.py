@@ -14,10 +14,11 @@ from torch import Tensor
 
 from heedful.explainers.path import Path
 from heedful.models.link import Of
-from heedful.models.network import Differentiable
+from heedful.models.network import Differentiable, token_budget
 from heedful.records import Batch, Tokens
 
-TOKENS = 4096  # in one forward pass: more do not fit the processor's cache, and take longer each
+# In one pass, of networks that do not say it themselves: more do not fit the processor's cache, and take longer each.
+TOKENS = 4096
 
 
 def gradients_of(network: Differentiable) -> type[PathGradient]:
@@ -33,13 +34,14 @@ def cut_steps(
 ) -> Iterator[tuple[Tensor, int]]:
     """Cut `rows` into texts of like length that travel together, and say how many steps fit one pass."""
     least = gradients_of(network).least
+    tokens = token_budget(network, getattr(network, "tokens_at_once", TOKENS))
     sizes = batch.passage.present[rows].sum(1)  # (texts,)
     if batch.query is not None:
         sizes = sizes + batch.query.present[rows].sum(1)
     sizes, order = sizes.sort(descending=True, stable=True)
     start = 0
     while start < len(rows):
-        room = internal_batch_size or max(least, TOKENS // max(1, int(sizes[start])))
+        room = internal_batch_size or max(least, tokens // max(1, int(sizes[start])))
         texts = max(1, room // n_steps)
         yield rows[order[start : start + texts]], min(room, n_steps)
         start += texts

@@ -138,7 +138,7 @@ class HuggingFaceNetwork:
         elif tracked and self.abilities.padding:
             logits = self.forward(inputs, self._side)
         else:
-            tokens = None if self.abilities.padding is None else self._tokens
+            tokens = None if self.abilities.padding is None else self.tokens_at_once
             groups = by_length(inputs, self._side, tokens)
             order = torch.cat([which for which, _ in groups]).argsort()
             logits = torch.cat([self.forward(some, self._side) for _, some in groups])[order]
@@ -219,8 +219,8 @@ class HuggingFaceNetwork:
         return self.abilities.padding or "right"
 
     @property
-    def _tokens(self) -> int:
-        """Of one forward pass. On a processor more are no faster, and more padding is slower."""
+    def tokens_at_once(self) -> int:
+        """Of one pass. On a processor more are no faster, and more padding is slower."""
         return TOKENS if self.device.type == "cpu" else TOKENS_ON_DEVICE
 
     @property
