@@ -279,6 +279,7 @@ def test_a_study_of_variants_from_plan_to_page(file: Path, tmp_path: Path) -> No
     every = plan_study(str(file), runs=tmp_path / "new", datasets=["planted-order"], known=found)
     assert every.run(Progress(quiet=True), "local", cores=1).complete
     assert not list(runs_in(tmp_path / "new"))
+    assert every.known == 4
     asked: list[tuple[dict[str, Any], list[Finished]]] = [
         ({"limit": 3}, found),
         ({}, [replace(run, stored={"performance": run.stored["performance"]}) for run in found]),

@@ -52,6 +52,7 @@ class PlannedStudy:
     workspace: Workspace
     missing: Mapping[str, str]  # dataset -> how to get it
     published: bool  # sizes as published: an estimate, nothing that could be run
+    known: int = 0  # runs that were asked for and are known from elsewhere
 
     def estimate(self, cores: int | None = None) -> Estimate:
         from heedful.engine.estimate import estimate
@@ -137,6 +138,7 @@ def plan_study(
         raise Mistake(
             f"none of the datasets was found: {', '.join(chosen.missing)}. See `heedful data list`."
         )
+    asked = len(chosen.configs)
     if part.get("split", "test") == "test" and part.get("limit") is None:
         chosen = without(chosen, known)
     workspace = Workspace(Path(runs), tuple(data_dirs), checkpoint_every, gpus)
@@ -145,7 +147,8 @@ def plan_study(
         chosen.configs, chosen.asks, data_dirs, instead if as_published else None, workspace.hash_file,
         chosen.asks_on,
     )  # fmt: skip
-    return PlannedStudy(name, vectors, planned, workspace, chosen.missing, as_published)
+    already = asked - len(chosen.configs)
+    return PlannedStudy(name, vectors, planned, workspace, chosen.missing, as_published, already)
 
 
 def without(chosen: Selection, known: Sequence[Finished]) -> Selection:

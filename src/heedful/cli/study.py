@@ -128,6 +128,8 @@ def study(
     progress = Progress(quiet=quiet or as_json)
     for missing, how in planned.missing.items():
         progress.say(f"{missing} is left out: it was not found in the data folders. To get it: {how}.")
+    if planned.known:
+        progress.say(f"{planned.known} of the runs asked for are in {summaries} already")
     if cores is not None and cores < 1:
         raise Mistake(f"--cores {cores}: at least one core is needed.")
     if dry_run:
