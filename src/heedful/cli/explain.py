@@ -68,7 +68,9 @@ def explain(
     of: Annotated[str | None, typer.Option(help="Explain the logit or the probability.")] = None,
     n_steps: Annotated[int | None, typer.Option(help="Steps of integrated gradients.")] = None,
     baselines: Baselines = None,
-    tolerance: Annotated[float | None, typer.Option(help="Error that integrated gradients may leave.")] = None,
+    tolerance: Annotated[
+        float | None, typer.Option(help="Error that integrated gradients may leave.")
+    ] = None,
     internal_batch_size: Annotated[int | None, typer.Option(help="Texts in one pass.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of random, lime and shap.")] = None,
     output_format: HowToShow = Format.table,
