@@ -450,6 +450,28 @@ def test_every_question_has_the_fewest_texts_before_any_has_more() -> None:
     assert {name: one.texts for name, one in answers.items()} == {"erasure": 8, "correlation": 8}
 
 
+def test_the_cheapest_question_is_asked_more_first_unless_another_was_named() -> None:
+    """One that takes longer than it seemed to must not starve those that take next to nothing."""
+    grown: list[str] = []
+
+    class Uneven:
+        size = 20
+
+        def ask(self, experiment: str, options: Any, texts: int) -> Any:
+            if texts > 2:
+                grown.append(experiment)
+            took = {"erasure": 3.0, "correlation": 0.01}[experiment] * texts
+            return SimpleNamespace(texts=texts, seconds=took, asked=Asked(texts, took))
+
+    asked: dict[str, Any] = {"erasure": {}, "correlation": {}}
+    by_cost = ["correlation", "erasure"]
+    for named, order in ((frozenset[str](), by_cost), (frozenset({"erasure"}), by_cost[::-1])):
+        grown.clear()
+        clock = audit_plan.Clock(600.0, time.perf_counter())
+        audit_plan.ask_within(Uneven(), audit_plan.Plan(asked, (), {}, named), clock, QUIET)  # type: ignore[arg-type]
+        assert list(dict.fromkeys(grown)) == order
+
+
 def test_each_shortcut_can_be_planted(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(EXPERIMENTS, "places", {**EXPERIMENTS.places, "planted": PLANTED})
     subject = open_subject(run, given_texts(None, None, None, None, "test", None, None, ()), QUIET)

@@ -36,6 +36,7 @@ class Plan:
     experiments: Mapping[str, Mapping[str, Any]]
     methods: tuple[str, ...]
     left_out: Mapping[str, str] = field(default_factory=dict)
+    named: frozenset[str] = frozenset()  # experiments that were asked for by name
 
 
 def make_plan(
@@ -80,7 +81,7 @@ def make_plan(
             else:
                 chosen[name] = options
     order = sorted(chosen, key=lambda name: _importance(find(name), name in by_name))
-    return Plan({name: chosen[name] for name in order}, asked, left_out)
+    return Plan({name: chosen[name] for name in order}, asked, left_out, frozenset(by_name))
 
 
 def _able(names: Sequence[str]) -> str:
@@ -163,7 +164,8 @@ def ask_within(
 ) -> tuple[dict[str, Answered], dict[str, str]]:
     """Each question about a few texts first, then about as many as fit: (answers by experiment, what was left out).
 
-    Those that put explainers in order come first, with most of the time; what they leave, the others have.
+    Those that put explainers in order come first, with most of the time; what they leave, the others have: first those
+    that were asked for by name, then the cheapest, so that one that takes longer than it seemed to starves none.
     """
     budget, attempt = clock.budget, partial(_attempt, subject, plan, clock)
     answers: dict[str, Answered] = {}
@@ -183,13 +185,14 @@ def ask_within(
             ) is not None:
                 answers[name] = found
                 left -= found.seconds
-        asked = [name for name in group if name in answers]
-        least = [time_for(answers[name].asked, min(LEAST, subject.size)) for name in asked]
-        for number, name in enumerate(
-            asked
-        ):  # first what LEAST texts take is set aside for each, then they share
-            spare = max(0.0, left - sum(least[number:])) / (len(asked) - number)
-            seconds = min(least[number] + spare, clock.left)
+        # what LEAST texts take is set aside for each, the rest they share
+        least = {
+            name: time_for(answers[name].asked, min(LEAST, subject.size)) for name in group if name in answers
+        }
+        asked = sorted(least, key=lambda name: (name not in plan.named, least[name]))
+        for number, name in enumerate(asked):
+            spare = max(0.0, left - sum(least[one] for one in asked[number:])) / (len(asked) - number)
+            seconds = min(least[name] + spare, clock.left)
             left -= _grow(attempt, answers, name, seconds, subject.size, left_out, progress)
         left += more
     for name in others:
