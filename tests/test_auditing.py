@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -312,6 +313,13 @@ def test_too_few_texts_are_said_with_the_number_that_would_do() -> None:
     said = " ".join(recommend(standings_of({"lrp": 0.2, "random": 0.0}, texts=6, noise=1.0)))
     assert "None of these explainers was found to be better than a random order" in said
     assert "cannot be told with these 6 texts whether it is better than random; about " in said
+    told = recommend(standings_of({"lrp": 0.2, "shap": 0.1, "random": 0.0}, texts=6, noise=1.0))
+    (both,) = (one for one in told if "cannot be told" in one)
+    assert re.fullmatch(
+        r"Of LRP and SHAP it cannot be told with these 6 texts whether they are better than random; "
+        r"about [\d,]+ and [\d,]+ would be needed\.",
+        both.replace("SHAP and LRP", "LRP and SHAP"),
+    )
 
 
 def test_nothing_to_compare_is_said() -> None:

@@ -71,9 +71,9 @@ def _sentences(standings: Standings) -> Iterator[str]:
         ]
         if found:
             yield f"Do not use {join_words(found)}: {said}."
-    for one in methods:
-        if one.answer == "cannot tell" and one.method != ATTENTION:
-            yield f"Of {method_name(one.method)} it {_cannot_tell(one)}."
+    open_ = [one for one in methods if one.answer == "cannot tell" and one.method != ATTENTION]
+    for n in dict.fromkeys(one.share.n for one in open_):
+        yield _cannot_tell([one for one in open_ if one.share.n == n])
     for one in methods:
         if one.torn:
             yield (
@@ -102,7 +102,7 @@ def _attention(standings: Standings, chosen: Standing | None) -> Iterator[str]:
     elif one.answer == "worse":
         yield f"Do not take attention for an explanation: it is worse than a random order ({share(one.share)})."
     elif one.answer == "cannot tell":
-        yield f"Of attention it {_cannot_tell(one)}."
+        yield _cannot_tell([one])
     elif one not in standings.level_with_best():
         best = next(other for other in standings.order if other.behind is None)
         yield (
@@ -111,14 +111,20 @@ def _attention(standings: Standings, chosen: Standing | None) -> Iterator[str]:
         )
 
 
-def _cannot_tell(one: Standing) -> str:
-    n = one.share.n
+def _cannot_tell(some: Sequence[Standing]) -> str:
+    """Of explainers that as many texts were asked about."""
+    names, n = join_words([method_name(one.method) for one in some]), some[0].share.n
+    they = "it is" if len(some) == 1 else "they are"
     if n == 0:
-        return "cannot be told whether it is better than random: none of these texts tells"
+        return f"Of {names} it cannot be told whether {they} better than random: none of these texts tells."
     if n == 1:
-        return "cannot be told from one text whether it is better than random"
-    needed = "more than can be had" if one.needed is None else f"about {one.needed:,}"
-    return f"cannot be told with these {n} texts whether it is better than random; {needed} would be needed"
+        return f"Of {names} it cannot be told from one text whether {they} better than random."
+    needed = join_words(["more than can be had" if one.needed is None else f"{one.needed:,}" for one in some])
+    about = "about " if needed[0].isdigit() else ""
+    return (
+        f"Of {names} it cannot be told with these {n} texts whether {they} better than random; "
+        f"{about}{needed} would be needed."
+    )
 
 
 def _Name(one: Standing) -> str:
