@@ -48,9 +48,9 @@ class Known:
     sets: list[Bools] = field(default_factory=list)
     f: list[float] = field(default_factory=list)
     flips: list[bool] = field(default_factory=list)
-    forwards: int = (
-        0  # texts that went through the model: sets that leave the same text ("very very") are one
-    )
+    # Different edited texts: sets that leave the same one ("very very") are asked once. (So is what two texts of a
+    # batch have in common, like the empty one; but what is said of a text does not depend on its batch.)
+    forwards: int = 0
 
     def arrays(self) -> tuple[Bools, Floats, Bools]:
         """All sets (m, n), what was said without them (m,), and whether that is another decision (m,)."""
@@ -91,9 +91,9 @@ class Removals:
         if not rows:
             return
 
-        def count(first: Ints) -> None:
-            for edit in first.tolist():
-                self.known[rows[edit]].forwards += 1
+        def count(texts: Ints) -> None:
+            for row, _ in set(zip(rows, texts.tolist(), strict=True)):
+                self.known[row].forwards += 1
 
         edits = self._edits(rows, removed)
         logits = predict(self.model, self.batch, edits, self.operator, asked=count)  # (new, outputs)

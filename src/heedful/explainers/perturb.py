@@ -24,7 +24,9 @@ from heedful.models.network import Differentiable, Network, require
 from heedful.records import Batch, Part, Tokens
 
 Progress = Callable[[int, int], None]  # edited texts done, and in all
-Asked = Callable[[Ints], None]  # the numbers of the edits whose texts are asked: of equal texts the first
+Asked = Callable[
+    [Ints], None
+]  # of each edit the number of its text: equal texts, which are asked once, have one
 
 MEMORY = 256 * 2**20  # bytes that a batch may take, by estimate
 LARGEST = 2**16  # texts in a batch, however short
@@ -101,7 +103,7 @@ def ask(
         return torch.zeros(0, model.link.outputs(model.n_labels), device=model.device, dtype=model.dtype)
     first, place, lengths = _different(batch, tokens, edits, operator, part, token)
     if asked is not None:
-        asked(first)
+        asked(place)
     order = np.argsort(lengths, kind="stable")
     first, lengths, place = first[order], lengths[order], np.argsort(order)[place]
     bytes_needed = lengths * model.bytes_per_token
