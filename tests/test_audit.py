@@ -472,6 +472,22 @@ def test_the_cheapest_question_is_asked_more_first_unless_another_was_named() ->
         assert list(dict.fromkeys(grown)) == order
 
 
+def test_a_question_whose_fewest_texts_do_not_fit_leaves_its_time_to_the_others() -> None:
+    class Uneven:
+        size = 1000
+
+        def ask(self, experiment: str, options: Any, texts: int) -> Any:
+            assert experiment == "correlation" or texts <= 2
+            took = {"erasure": 50.0, "correlation": 1.0}[experiment] * texts
+            return SimpleNamespace(texts=texts, seconds=took, asked=Asked(texts, took))
+
+    plan = audit_plan.Plan({"erasure": {}, "correlation": {}}, ())
+    clock = audit_plan.Clock(300.0, time.perf_counter())
+    answers, left_out = audit_plan.ask_within(Uneven(), plan, clock, QUIET)  # type: ignore[arg-type]
+    assert "only 2 texts fit" in left_out["erasure"]
+    assert answers["correlation"].texts > 100
+
+
 def test_each_shortcut_can_be_planted(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(EXPERIMENTS, "places", {**EXPERIMENTS.places, "planted": PLANTED})
     subject = open_subject(run, given_texts(None, None, None, None, "test", None, None, ()), QUIET)

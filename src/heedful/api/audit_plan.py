@@ -190,6 +190,8 @@ def ask_within(
             name: time_for(answers[name].asked, min(LEAST, subject.size)) for name in group if name in answers
         }
         asked = sorted(least, key=lambda name: (name not in plan.named, least[name]))
+        while group is others and asked and sum(least[one] for one in asked) > min(left, clock.left):
+            asked.pop()  # fewer than LEAST would not be told, so the time is the others'
         for number, name in enumerate(asked):
             spare = max(0.0, left - sum(least[one] for one in asked[number:])) / (len(asked) - number)
             seconds = min(least[name] + spare, clock.left)
