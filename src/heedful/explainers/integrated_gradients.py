@@ -58,9 +58,8 @@ def integrated_gradients(
     rows = torch.arange(len(batch), device=like.device)
     forward, backward = torch.zeros(2, len(batch), dtype=torch.long, device=like.device)  # (batch,) passes
     slopes: list[Tensor | None] = [None, None]  # of passage and query: (batch, steps, length) . (x - b)
-    moved = like.new_full(
-        (len(batch),), torch.inf
-    )  # what the last doubling changed of the score that it changed most
+    # (batch,) what the last doubling changed of the score that it changed most
+    moved = like.new_full((len(batch),), torch.inf)
     first = True
     while len(rows) > 0:
         a, weights = nodes(n_steps, method, like)
@@ -110,8 +109,7 @@ def _error(now: Tensor, before: Tensor) -> Tensor:
     """What may be left of a text's worst error after doubling its steps has changed a score by `now`, and the time
     before by `before` (inf: there was none), (texts,) each: errors go on to fall as fast as they did.
 
-    The gap alone would not do: it is the sum of the errors, which can cancel. On MiniLM a text whose gap was below 1e-4
-    of the change had a score that was off by 3e-2 (benchmarks/bench_minilm.py prints what is left with this rule).
+    The gap alone would not do: it is the sum of the errors, which can cancel.
     """
     falls = (now / before.clamp(min=torch.finfo(now.dtype).tiny)).clamp(max=1)
     return torch.where(before.isfinite(), now * falls, now)

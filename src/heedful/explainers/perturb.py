@@ -24,9 +24,8 @@ from heedful.models.network import Differentiable, Network, require
 from heedful.records import Batch, Part, Tokens
 
 Progress = Callable[[int, int], None]  # edited texts done, and in all
-Asked = Callable[
-    [Ints], None
-]  # of each edit the number of its text: equal texts, which are asked once, have one
+# Of each edit the number of its text: equal texts, which are asked once, have one.
+Asked = Callable[[Ints], None]
 
 MEMORY = 256 * 2**20  # bytes that a batch may take, by estimate
 LARGEST = 2**16  # texts in a batch, however short
