@@ -312,7 +312,7 @@ def test_lrp_sums_to_the_logit(family: str) -> None:
     with torch.no_grad():
         f = network(batch).score(TARGET)
     close(parts.words + parts.special + parts.positions + parts.biases, f)
-    assert (parts.words.abs() > 1e-4).all()
+    assert (parts.passage.abs().amax(1) > 1e-4).all()  # of some word: their sum can be 0 by chance
 
 
 @pytest.mark.parametrize("name", ["rollout", "attention_flow", "attention_x_norm", "value_zeroing"])
