@@ -71,9 +71,9 @@ def _sentences(standings: Standings) -> Iterator[str]:
         ]
         if found:
             yield f"Do not use {join_words(found)}: {said}."
-    open_ = [one for one in methods if one.answer == "cannot tell" and one.method != ATTENTION]
-    for n in dict.fromkeys(one.share.n for one in open_):
-        yield _cannot_tell([one for one in open_ if one.share.n == n])
+    untold = [one for one in methods if one.answer == "cannot tell" and one.method != ATTENTION]
+    for n in dict.fromkeys(one.share.n for one in untold):
+        yield _cannot_tell([one for one in untold if one.share.n == n])
     for one in methods:
         if one.torn:
             yield (
