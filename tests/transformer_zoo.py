@@ -77,12 +77,23 @@ UNEDITED = {"MPNet", "Deberta", "DebertaV2", "XLNet", "ConvBert"}  # their atten
 
 
 def wordpiece() -> PreTrainedTokenizerFast:
-    """As BERT's: lower case, no accents, [CLS] a [SEP] b [SEP]."""
-    made = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    made.normalizer = normalizers.BertNormalizer()
-    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    """As BERT's: lower case, no accents, [CLS] a [SEP] b [SEP].
+
+    Words of more than five letters are two pieces. Nothing is trained: WordPieceTrainer breaks ties by chance, so that
+    every process would have another vocabulary.
+    """
+    normalizer, pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+    words = [
+        word for text in TEXTS for word, _ in pre_tokenizer.pre_tokenize_str(normalizer.normalize_str(text))
+    ]
+    letters = [piece for letter in "".join(words) for piece in (letter, f"##{letter}")]
+    short = [word for word in words if len(word) <= 5]
+    long = [piece for word in words if len(word) > 5 for piece in (word[:3], f"##{word[3:]}")]
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    made.train_from_iterator(TEXTS * 3, trainers.WordPieceTrainer(vocab_size=140, special_tokens=special))
+    pieces = [*special, *dict.fromkeys([*letters, *short, *long])]
+    made = Tokenizer(models.WordPiece({piece: i for i, piece in enumerate(pieces)}, unk_token="[UNK]"))
+    made.normalizer, made.pre_tokenizer = normalizer, pre_tokenizer
+    made.add_special_tokens(special)
     made.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
