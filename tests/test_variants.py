@@ -280,15 +280,28 @@ def test_a_study_of_variants_from_plan_to_page(file: Path, tmp_path: Path) -> No
     assert every.run(Progress(quiet=True), "local", cores=1).complete
     assert not list(runs_in(tmp_path / "new"))
     assert every.known == 4
-    asked: list[tuple[dict[str, Any], list[Finished]]] = [
-        ({"limit": 3}, found),
-        ({}, [replace(run, stored={"performance": run.stored["performance"]}) for run in found]),
-    ]
-    for part, known in asked:
-        again = plan_study(
+
+    def again(known: list[Finished], **part: Any) -> int:
+        """How many runs would be made again."""
+        planned = plan_study(
             str(file), runs=tmp_path / "new", datasets=["planted-order"], known=known, **part
-        ).plan
-        assert len({t.run for t in again.tasks.values()}) == 4
+        )
+        return len({task.run for task in planned.plan.tasks.values()})
+
+    assert again([replace(run, stored={"performance": run.stored["performance"]}) for run in found]) == 4
+    older = {name: ask.model_copy(update={"version": "0"}) for name, ask in found[0].asked.items()}
+    assert again([replace(found[0], asked=older), *found[1:]]) == 1
+    # how runs were asked is known, also of those in a file; one that does not say it has the study's own texts
+    stored = kept_runs(str(file), kept)
+    assert {run.seed: run.asked for run in stored} == {run.seed: run.asked for run in found}
+    assert set(found[0].asked) == set(found[0].stored) - {"performance"}
+    for known in (found, stored):
+        with pytest.raises(Mistake, match="limit was none and is 3"):
+            again(known, limit=3)
+    silent = [replace(run, asked={}) for run in found]
+    assert again(silent) == 0
+    with pytest.raises(Mistake, match="does not say which texts"):
+        again(silent, limit=3)
     assert compare(str(file), kept_runs(str(file), kept)) == page
     other = tmp_path / "other.toml"
     other.write_text(file.read_text().replace("hidden_dim = 8", "hidden_dim = 12"))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from heedful.engine.plan import Plan
     from heedful.engine.schedule import Report
     from heedful.engine.study import Selection
+    from heedful.engine.task import Ask
     from heedful.engine.workspace import Workspace
     from heedful.explanation import Explanation
     from heedful.records import Example
@@ -122,7 +123,8 @@ def plan_study(
 ) -> PlannedStudy:
     """A study by name or TOML file. `part` is what of it (see `engine.study.select`): datasets, encoders, seeds, ...
 
-    `known`: runs that were finished elsewhere. They are not planned again, unless other texts are asked about.
+    `known`: runs that were finished elsewhere. They are not planned again, unless an experiment has changed since; what
+    was asked of them must be what is asked now, because one page is made of both.
     """
     from heedful.engine.data_sources import DataSource
     from heedful.engine.plan import plan
@@ -139,8 +141,8 @@ def plan_study(
             f"none of the datasets was found: {', '.join(chosen.missing)}. See `heedful data list`."
         )
     asked = len(chosen.configs)
-    if part.get("split", "test") == "test" and part.get("limit") is None:
-        chosen = without(chosen, known)
+    check_alike(chosen, known, usual=part.get("split", "test") == "test" and part.get("limit") is None)
+    chosen = without(chosen, known)
     workspace = Workspace(Path(runs), tuple(data_dirs), checkpoint_every, gpus)
     instead = {c.dataset: DataSource("published", 0, "size as published") for c in chosen.configs}
     planned = plan(
@@ -151,12 +153,51 @@ def plan_study(
     return PlannedStudy(name, vectors, planned, workspace, chosen.missing, as_published, already)
 
 
+def check_alike(chosen: Selection, known: Sequence[Finished], usual: bool) -> None:
+    """Refuses known runs of which the same experiment was asked in another way: of other texts, with other options.
+
+    `usual`: of the texts that the study says. A file that is older than `asked` has nothing else.
+    """
+    for finished in known:
+        assert finished.config is not None
+        for ask in chosen.asks_of(finished.config.dataset):
+            before = finished.asked.get(ask.experiment)
+            if before is None and ask.experiment in finished.stored and not usual:
+                raise Mistake(
+                    "the file does not say which texts its runs were asked about: with --split or --limit give another."
+                )
+            if before is not None and before != ask.model_copy(update={"version": before.version}):
+                raise Mistake(
+                    f"the file has {ask.experiment} of {finished.config.dataset} as it was asked otherwise: "
+                    f"{differences(before, ask)}. One page cannot be made of both: give another file."
+                )
+
+
+def differences(before: Ask, now: Ask) -> str:
+    """What differs, in words: "limit was none and is 50"."""
+
+    def settings(ask: Ask) -> dict[str, Any]:
+        return {"split": ask.split, "limit": ask.limit, **ask.options}
+
+    old, new = settings(before), settings(now)
+    names = [name for name in old | new if old.get(name) != new.get(name)]
+    return ", ".join(f"{name} was {plain(old.get(name))} and is {plain(new.get(name))}" for name in names)
+
+
+def plain(value: Any) -> str:
+    return "none" if value is None else str(value)
+
+
 def without(chosen: Selection, known: Sequence[Finished]) -> Selection:
     """What is left to run of a selection: the runs of which something is asked that is not known."""
 
     def answered(config: RunConfig) -> bool:
-        asked = {ask.experiment for ask in chosen.asks_on.get(config.dataset, chosen.asks)}
-        return any(run.config == config and asked <= run.stored.keys() for run in known)
+        asked = chosen.asks_of(config.dataset)
+        return any(
+            run.config == config
+            and all(a.experiment in run.stored and run.asked.get(a.experiment, a) == a for a in asked)
+            for run in known
+        )
 
     return replace(chosen, configs=tuple(config for config in chosen.configs if not answered(config)))
 

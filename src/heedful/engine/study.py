@@ -151,6 +151,10 @@ class Selection:
     missing: dict[str, str]  # dataset -> how to get it
     asks_on: Mapping[str, tuple[Ask, ...]] = field(default_factory=dict)  # by dataset, where they are others
 
+    def asks_of(self, dataset: str) -> tuple[Ask, ...]:
+        """What is asked of the models of a dataset."""
+        return self.asks_on.get(dataset, self.asks)
+
 
 def study_names() -> list[str]:
     """The studies that heedful has itself."""

@@ -6,12 +6,13 @@ As Markdown, for files and for the terminal; no torch.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from heedful.config import RunConfig
 from heedful.engine.study import Study
+from heedful.engine.task import Ask
 from heedful.experiments import EXPERIMENTS, Published, without_verdict
 from heedful.experiments.comparison import SETTING, Comparison, Evidence, Table, beside
 from heedful.experiments.description import Setting, setting_of
@@ -26,7 +27,7 @@ from heedful.report.variant_answers import (
     verdict_table,
 )
 from heedful.report.variants import VariantRun, effects, measured
-from heedful.store.run import runs_in
+from heedful.store.run import Run, runs_in
 
 PERFORMANCE = "performance"  # of the models themselves: summarised like an experiment
 AGREEMENT = "Each variant by itself, over its seeds; what the columns mean is said on the page of the study it is like."
@@ -41,6 +42,7 @@ class Finished:
     stored: Mapping[str, Mapping[str, Any]]
     variant: VariantRun | None = None  # what its rows say, where the study asks questions of variants
     config: RunConfig | None = None  # its settings
+    asked: Mapping[str, Ask] = field(default_factory=dict)  # how each experiment was, where that is known
 
     @property
     def summaries(self) -> Mapping[str, Mapping[str, Any]]:
@@ -72,8 +74,19 @@ def finished_runs(folder: Path, study: Study, vectors: str | None = None) -> lis
                 if measures
                 else None
             )
-            found.append(Finished(setting, config.seed, stored, rows, config))
+            asked = {name: how for name in stored if (how := asked_of(run, name)) is not None}
+            found.append(Finished(setting, config.seed, stored, rows, config, asked))
     return found
+
+
+def asked_of(run: Run, experiment: str) -> Ask | None:
+    """How the experiment was asked of a run."""
+    made_by = run.results.made_by(experiment)
+    if made_by is None:
+        return None
+    return Ask.model_validate(
+        {name: made_by[name] for name in Ask.model_fields if name in made_by} | {"experiment": experiment}
+    )
 
 
 def asked_of_variants(study: Study) -> list[str]:

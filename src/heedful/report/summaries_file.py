@@ -1,13 +1,13 @@
 """What a study's runs found, as one small file: enough to make its page again, without weights, texts or training.
 
-Parquet. A row is of a run and of an experiment, whose summary is JSON with numbers to seven digits; or of a run and of
-a measure that a question of the study is about, with the number of each text, to four decimals.
+Parquet. A row is of a run and of an experiment: how it was asked, and its summary, JSON with numbers to seven digits;
+or of a run and of a measure that a question of the study is about, with the number of each text, to four decimals.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from heedful.config import RunConfig
 from heedful.engine.study import Study
+from heedful.engine.task import Ask
 from heedful.errors import Mistake
 from heedful.experiments.description import setting_of
 from heedful.report.comparison import Finished
@@ -27,6 +28,7 @@ SCHEMA = pa.schema(
         "config": pa.dictionary(pa.int32(), pa.string()),
         "experiment": pa.string(),  # of a summary
         "summary": pa.string(),
+        "asked": pa.string(),  # null in a file of before it was written
         "measure": pa.string(),  # of numbers
         "texts": pa.list_(pa.int32()),
         "values": pa.list_(pa.float64()),
@@ -45,7 +47,8 @@ def _rows(run: Finished) -> Iterator[dict[str, Any]]:
     config = run.config.model_dump_json()
     for experiment, summary in run.stored.items():
         text = json.dumps(_short(summary), separators=(",", ":"))
-        yield {"config": config, "experiment": experiment, "summary": text}
+        asked = run.asked[experiment].model_dump_json() if experiment in run.asked else None
+        yield {"config": config, "experiment": experiment, "summary": text, "asked": asked}
     for measure, numbers in (run.variant.measured if run.variant else {}).items():
         values = np.round(np.array(list(numbers.values())), 4)
         yield {"config": config, "measure": measure, "texts": list(numbers), "values": values}
@@ -57,20 +60,13 @@ def read_summaries(path: Path, study: Study) -> list[Finished]:
         table = pq.read_table(path, schema=SCHEMA)
     except (OSError, pa.ArrowException, ValueError) as error:
         raise Mistake(f"{path} has no summaries of a study: {str(error)[:200]}") from None
-    stored: dict[str, dict[str, Any]] = {}
-    measured: dict[str, dict[str, Values]] = {}
+    runs: dict[str, list[dict[str, Any]]] = {}
     for row in table.to_pylist():
-        of_run = stored.setdefault(row["config"], {}), measured.setdefault(row["config"], {})
-        if row["experiment"] is not None:
-            of_run[0][row["experiment"]] = json.loads(row["summary"])
-        else:
-            of_run[1][row["measure"]] = dict(zip(row["texts"], row["values"], strict=True))
-    return [_finished(path, study, config, stored[config], measured[config]) for config in stored]
+        runs.setdefault(row["config"], []).append(row)
+    return [_finished(path, study, config, rows) for config, rows in runs.items()]
 
 
-def _finished(
-    path: Path, study: Study, text: str, stored: dict[str, Any], measured: dict[str, Values]
-) -> Finished:
+def _finished(path: Path, study: Study, text: str, rows: Sequence[Mapping[str, Any]]) -> Finished:
     config = RunConfig.parse(json.loads(text), str(path))
     variant, model = study.variant_of(config, config.vectors), config.model
     if variant is None:
@@ -79,8 +75,24 @@ def _finished(
             "with other settings today: it is a file of another study, or of what this one was before."
         )
     setting = setting_of(config.dataset, model.encoder, model.attention, variant)
-    rows = VariantRun(config.dataset, variant, config.seed, measured) if study.questions else None
-    return Finished(setting, config.seed, stored, rows, config)
+    summaries = [row for row in rows if row["experiment"] is not None]
+    measured: dict[str, Values] = {
+        row["measure"]: dict(zip(row["texts"], row["values"], strict=True))
+        for row in rows
+        if row["measure"] is not None
+    }
+    return Finished(
+        setting,
+        config.seed,
+        {row["experiment"]: json.loads(row["summary"]) for row in summaries},
+        VariantRun(config.dataset, variant, config.seed, measured) if study.questions else None,
+        config,
+        {
+            row["experiment"]: Ask.parse(json.loads(row["asked"]), str(path))
+            for row in summaries
+            if row["asked"]
+        },
+    )
 
 
 def _short(value: Any) -> Any:

@@ -131,16 +131,24 @@ class Results:
 
     def summary(self, experiment: str) -> dict[str, Any] | None:
         """The summary under its plain name, without MADE_BY."""
+        value = self._plain_summary(experiment)
+        return None if value is None else {name: v for name, v in value.items() if name != MADE_BY}
+
+    def made_by(self, experiment: str) -> dict[str, Any] | None:
+        """How the summary under its plain name was made; None where there is none, or nobody asked for it."""
+        value = self._plain_summary(experiment)
+        return None if value is None else value.get(MADE_BY)
+
+    def _plain_summary(self, experiment: str) -> dict[str, Any] | None:
         path = self.path / f"{experiment}.summary.json"
         if experiment == "performance" and path.exists():
             plain: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             if "sha256" not in plain:  # sealed with the run that it is of
                 return plain
         try:
-            value = read_signed(path)
+            return read_signed(path)
         except Damaged as damage:
             raise Mistake(f"{damage}: run `heedful run {experiment} --model {self.path.parent}`.") from None
-        return None if value is None else {name: v for name, v in value.items() if name != MADE_BY}
 
     def _seal_path(self, experiment: str, key: str) -> Path:
         return self.kept / f"{experiment}-{key}.seal.json"
