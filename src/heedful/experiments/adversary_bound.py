@@ -47,6 +47,9 @@ class Readout(Protocol):
     def logits(self, p: Floats) -> Floats:
         """p (words,) -> (labels,)"""
 
+    def slopes(self, p: Floats) -> Floats:
+        """dz_k / dp_t: (labels, words)"""
+
     def rows(self, v: Floats, h: Floats, low: Floats, high: Floats, near: Floats) -> Rows:
         """The inequalities v . (z - z^) <= h (directions, labels), where low <= p <= high, tight about `near`."""
 
@@ -63,6 +66,9 @@ class Linear:
 
     def logits(self, p: Floats) -> Floats:
         return np.asarray(p @ self.of_words)
+
+    def slopes(self, p: Floats) -> Floats:
+        return self.of_words.T
 
     def rows(self, v: Floats, h: Floats, low: Floats, high: Floats, near: Floats) -> Rows:
         centred = self.of_words - self.own @ self.of_words
@@ -84,6 +90,9 @@ class Tanh:
 
     def logits(self, p: Floats) -> Floats:
         return np.asarray(np.tanh(p @ self.of_words + self.q) @ self.weight.T + self.bias)
+
+    def slopes(self, p: Floats) -> Floats:
+        return np.asarray((self.weight * _slope(p @ self.of_words + self.q)) @ self.of_words.T)
 
     def rows(self, v: Floats, h: Floats, low: Floats, high: Floats, near: Floats) -> Rows:
         words, features = self.of_words.shape

@@ -1,10 +1,11 @@
 """Adversarial attention for several classes and for decoders with a query, where no closed form is known.
 
 A feasible distribution (TVD <= epsilon) is a lower bound of the true epsilon-max JSD. Search starts from the
-model's own attention, the best one-hot, the best distribution on two words, what short runs of Adam on the paper's
-objective end with, and for a linear decoder the solutions of a linear relaxation. Each start is improved by
-exchanging words (adversary_exchange), and the farthest is kept, so the answer is never below any start. Starts
-depend on the text alone: the same text has the same answer in any run of the experiment.
+model's own attention, the best one-hot, the best distribution on two words, some on three, and what short runs of Adam
+on the paper's objective end with. Each start is improved by exchanging words (adversary_exchange), the best of them and
+the model's own attention by successive linear programs (adversary_linear) and again by exchanges, and the farthest is
+kept, so the answer is never below any start. Starts depend on the text alone: the same text has the same answer in any
+run of the experiment.
 
 The certificate is an upper bound, the least of three: the one-hot on the least attended word (JSD is convex, so
 nothing on the simplex is farther); for a linear decoder and each pair of labels, the exact answer under the one
@@ -25,11 +26,12 @@ import torch
 from torch import Tensor
 
 from heedful.experiments.adversary_adam import adam_adversaries, farthest_feasible, initial
-from heedful.experiments.adversary_bound import logits_of_words, readouts
+from heedful.experiments.adversary_bound import Readout, logits_of_words, readouts
 from heedful.experiments.adversary_exact import (
     LN2,
     PROVED,
     Adversary,
+    Bools,
     Floats,
     concatenate,
     farthest_in_slab,
@@ -37,6 +39,7 @@ from heedful.experiments.adversary_exact import (
 )
 from heedful.experiments.adversary_exact import phi as phi_array
 from heedful.experiments.adversary_exchange import exchange_words, greatest, normalised, phi
+from heedful.experiments.adversary_linear import LinearSteps
 from heedful.experiments.adversary_proof import Proof
 from heedful.experiments.mixed import MixedStates, mixture_bound
 from heedful.experiments.observe import Observed, tvd
@@ -54,9 +57,13 @@ _GRID = tuple(i / 8 for i in range(1, 8))
 _REFINED = 16  # pairs that are refined, of those feasible on the grid and of those nearest to it
 _ADAM: dict[str, Any] = {"steps": 60, "rate": 0.1, "penalty": 500.0}
 _ADAM_STARTS = 2
-_WIDTHS = (1.0, 0.4)
-_ROUNDS = (12, 30)  # of exchanges: from every start, and from what the best few have become
-_BEST = 3
+_TRIPLED = 12  # words whose triples are tried
+_SHARES = 10  # weights of a triple are multiples of 1 / 10
+_OF_TRIPLES = 3  # that are improved, of those feasible and of those nearest to it
+_WIDTHS = (1.0, 0.4)  # of the chords with which linear programs begin at the model's own attention
+_PROGRAM_STEPS = 8
+_ROUNDS = (12, 30)  # of exchanges: from every start, and from what linear programs made of the best
+_BEST = 4
 _SLAB_LABELS = 8  # pairs of the most probable labels have slabs
 
 
@@ -86,7 +93,10 @@ def _search(seen: PooledStates, epsilon: float, dense: Tensor | None, programs: 
     moved = exchange_words(
         seen, drawn_in(seen, normalised(begun.round(decimals=6)), epsilon), epsilon, _ROUNDS[0]
     )
-    moved = exchange_words(seen, _farthest(seen, moved, _BEST), epsilon, _ROUNDS[1])
+    stepped = linear_steps(seen, _farthest(seen, moved, _BEST), epsilon)
+    moved = exchange_words(
+        seen, _farthest(seen, torch.cat([moved, stepped], dim=1), _BEST), epsilon, _ROUNDS[1]
+    )
     found = farthest_feasible(seen, torch.cat([moved, begun], dim=1), epsilon, bound)
     return replace(found, bound=proved(seen, found, epsilon, programs))
 
@@ -98,22 +108,23 @@ def starts(seen: PooledStates, epsilon: float) -> Tensor:
     two = torch.from_numpy(
         farthest_feasible(seen, pairs(seen, epsilon), epsilon, ceiling(seen)).alpha
     ).unsqueeze(1)
-    others = torch.cat([one_hots(seen, epsilon), adam, relaxed_starts(seen, epsilon)], dim=1)
+    others = torch.cat([one_hots(seen, epsilon), adam, triples(seen, epsilon)], dim=1)
     others = drawn_in(seen, others, epsilon)
     return torch.cat([seen.alpha.unsqueeze(1), two, others], dim=1)
 
 
-def relaxed_starts(seen: PooledStates, epsilon: float) -> Tensor:
-    """For a linear decoder the solutions of its relaxation (adversary_proof), no word above a width: (B, n, T)."""
-    if logits_of_words(seen) is None:
-        return seen.alpha.unsqueeze(1)[:, :0]
-    found = seen.alpha.unsqueeze(1).repeat(1, len(_WIDTHS), 1)
-    for i, proof in enumerate(proofs(seen, epsilon, np.zeros(len(seen.examples)))):
-        n = len(proof.own)
-        for k, width in enumerate(_WIDTHS):
-            box = proof.relaxed(np.zeros(n), np.full(n, width), proof.own)
-            if box is not None:
-                found[i, k, :n] = torch.from_numpy(np.maximum(box.p, 0) / np.maximum(box.p, 0).sum())
+def linear_steps(seen: PooledStates, p: Tensor, epsilon: float) -> Tensor:
+    """What linear programs make of feasible distributions p (B, S, T), and of the model's own: (B, S + widths, T)."""
+    if isinstance(seen, MixedStates):  # whose outputs the programs do not know
+        return p
+    found = torch.cat([p, seen.alpha.unsqueeze(1).repeat(1, len(_WIDTHS), 1)], dim=1)
+    for i, (readout, own, y, candidates) in enumerate(texts_of(seen)):
+        steps = LinearSteps(readout, own, y, candidates, epsilon)
+        n = len(own)
+        begun = p[i, :, :n].numpy()
+        made = [steps.farther(one, _WIDTHS[-1], _PROGRAM_STEPS) for one in begun]
+        made += [steps.farther(own, width, _PROGRAM_STEPS, chords=True) for width in _WIDTHS]
+        found[i, :, :n] = torch.from_numpy(np.stack(made))
     return found
 
 
@@ -147,10 +158,15 @@ def proved(seen: PooledStates, found: Adversary, epsilon: float, programs: int) 
 
 def proofs(seen: PooledStates, epsilon: float, found: Floats) -> Iterator[Proof]:
     """Of each text, that nothing is farther than what was found."""
+    for (readout, own, y, candidates), jsd in zip(texts_of(seen), found, strict=True):
+        yield Proof(readout, own, y, candidates, epsilon, float(jsd))
+
+
+def texts_of(seen: PooledStates) -> Iterator[tuple[Readout, Floats, Floats, Bools]]:
+    """Of each text how its attention is read, its attention (words,), its outputs and its candidates (labels,)."""
     y = seen.y.numpy()
     candidates = np.ones(y.shape, dtype=np.bool_) if seen.candidates is None else seen.candidates.numpy()
-    for i, (readout, own) in enumerate(zip(readouts(seen), seen.words(seen.alpha), strict=True)):
-        yield Proof(readout, own, y[i], candidates[i], epsilon, float(found[i]))
+    yield from zip(readouts(seen), seen.words(seen.alpha), y, candidates, strict=True)
 
 
 def upper_bound(seen: PooledStates, epsilon: float) -> Floats:
@@ -213,6 +229,32 @@ def pairs(seen: PooledStates, epsilon: float) -> Tensor:
     inside = least_change(line.change, start, line.change(start), 0.5 * (_GRID[1] - _GRID[0]), 10)
     ends = [boundary(line.change, inside, end, epsilon) for end in (0.0, 1.0)]
     return torch.cat([line.dense(x) for x in (start, inside, *ends)], dim=1)
+
+
+def triples(seen: PooledStates, epsilon: float) -> Tensor:
+    """Distributions on three words, the cheapest that are feasible and the nearest that are not: (B, n, T)."""
+    half = _TRIPLED // 2
+    least, near = torch.where(seen.real, seen.alpha, torch.inf), one_hot_change(seen)
+    near = near.scatter(1, _lowest(least, half), torch.inf)  # others than the least attended
+    words = torch.cat([_lowest(least, half), _lowest(near, half)], dim=1)  # (B, W)
+    words = words[:, torch.combinations(torch.arange(words.shape[1]), 3)]  # (B, C, 3)
+    rows = torch.arange(len(words)).view(-1, 1, 1)
+    states, alpha = seen.projected[rows, words], seen.alpha[rows, words]  # (B, C, 3, features), (B, C, 3)
+    parts = range(1, _SHARES)
+    shares = torch.tensor([(i, j, _SHARES - i - j) for i in parts for j in parts if i + j < _SHARES])
+    shares = shares.to(alpha) / _SHARES  # (G, 3)
+    y = seen.y.unsqueeze(1)
+    change = torch.stack([tvd(seen.readout(w @ states), y) for w in shares], dim=1).flatten(1)  # (B, G C)
+    cost = torch.stack([phi(alpha, w).sum(2) for w in shares], dim=1).flatten(1)
+    feasible = change <= epsilon
+    chosen = [
+        _lowest(torch.where(feasible, cost, torch.inf), _OF_TRIPLES),
+        _lowest(torch.where(feasible, torch.inf, change), _OF_TRIPLES),
+    ]
+    places = torch.cat(chosen, dim=1)  # (B, n) into weights x triples
+    of_words = words[rows[..., 0], places % words.shape[1]]  # (B, n, 3)
+    found = seen.alpha.new_zeros(*places.shape, seen.alpha.shape[1])
+    return found.scatter_add_(2, of_words, shares[places // words.shape[1]])
 
 
 class _Line:
