@@ -201,7 +201,7 @@ def test_what_a_study_does_differently_on_one_dataset(tmp_path: Path) -> None:
     assert (babi.vectors, babi.training.patience, babi.training.epochs) == (None, None, 100)
     assert (sst.data.tokenizer, sst.data.vocabulary, sst.training.keep_from) == ("words_and_digits", "all", 2)
     assert (babi.model.query_pooling, babi.training.reduction, babi.training.attention_decay) == (
-        "max",
+        "max_of_words",
         "mean",
         True,
     )

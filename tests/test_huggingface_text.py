@@ -95,7 +95,7 @@ def test_reserved_ids() -> None:
 
 def test_a_tokenizer_that_is_too_large_for_the_model() -> None:
     tokenizer = zoo.tokenizer("wordpiece")
-    last = tokenizer.convert_tokens_to_ids("one")
+    last = tokenizer.get_vocab()["one"]
     with pytest.raises(Mistake, match=rf"the piece 'one' with number {last}, .* do not belong together"):
         PieceEncoder(tokenizer, n_words=last)
 

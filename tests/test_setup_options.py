@@ -51,7 +51,7 @@ def test_the_query_has_embeddings_of_its_own(encoder: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [{"separate_embeddings": True}, {"encoder": "cnn", "query_pooling": "max"}]
+    "settings", [{"separate_embeddings": True}, {"encoder": "cnn", "query_pooling": "max_of_words"}]
 )
 @pytest.mark.parametrize(
     "name", ["gradient_x_input", "integrated_gradients", "lrp", "occlusion", "omission", "mask"]
@@ -70,7 +70,7 @@ def test_scores_of_passage_and_query_alone_are_those_in_the_batch(
 
 
 def test_a_feature_of_the_query_is_the_largest_over_its_words() -> None:
-    model, batch = made(encoder="cnn", query_pooling="max")
+    model, batch = made(encoder="cnn", query_pooling="max_of_words")
     network, query = model.network, batch.query
     assert query is not None
     with torch.no_grad():
@@ -78,5 +78,5 @@ def test_a_feature_of_the_query_is_the_largest_over_its_words() -> None:
         states = network.query_encoder(x, query.present)  # type: ignore[attr-defined]
         Q = network.encode_query(x, query.present)  # type: ignore[attr-defined]
     for i in range(2):
-        words = states[i, : int(query.present[i].sum())]
+        words = states[i, 1 : int(query.present[i].sum()) - 1]  # no marker
         torch.testing.assert_close(Q[i], words.max(0).values)

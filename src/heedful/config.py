@@ -121,8 +121,10 @@ class ModelConfig(Config):
     dropout_sentences: float = Field(default=0.0, ge=0, lt=1, exclude_if=lambda value: value == 0)
     dropout_output: float = Field(default=0.0, ge=0, lt=1, exclude_if=lambda value: value == 0)
     # How a CNN makes one vector of a query's states, and whether passage and query have embeddings of their own: in the
-    # code of Jain & Wallace the largest of each feature, and yes.
-    query_pooling: Literal["mean", "max"] = Field(default="mean", exclude_if=lambda value: value == "mean")
+    # code of Jain & Wallace the largest of each feature over the words, and yes.
+    query_pooling: Literal["mean", "max_of_words"] = Field(
+        default="mean", exclude_if=lambda value: value == "mean"
+    )
     separate_embeddings: bool = Field(default=False, exclude_if=lambda value: not value)
     # Each state is joined by the embedding of its word (Tutek & Snajder 2020): embedding_dim numbers more.
     concatenate: bool = Field(default=False, exclude_if=lambda value: not value)
@@ -188,6 +190,9 @@ class TrainingConfig(Config):
     # that of questions and inferences, where weight decay is on attention, too, and the first epoch is never kept.
     reduction: Literal["sum", "mean"] = Field(default="sum", exclude_if=lambda value: value == "sum")
     attention_decay: bool = Field(default=False, exclude_if=lambda value: not value)
+    # Which texts meet in a batch. pools: those of like length, of a hundred batches' texts at random. sorted: as in the
+    # code of Jain & Wallace all are sorted by the length of the passage, give or take a tenth, and cut.
+    batches: Literal["pools", "sorted"] = Field(default="pools", exclude_if=lambda value: value == "pools")
     keep_from: int = Field(default=1, ge=1, exclude_if=lambda value: value == 1)  # the first epoch to be kept
     halve_rate: bool = Field(  # the learning rate is halved after every epoch that was not the best
         default=False, exclude_if=lambda value: not value

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 TaskType = Literal["classification", "qa", "nli"]
 Split = Literal["train", "dev", "test"]
-TokenizerName = Literal["spacy", "whitespace", "words", "words_and_digits"]
+TokenizerName = Literal[
+    "spacy", "whitespace", "words", "words_and_digits", "words_and_signs", "keras", "babi"
+]
 MethodKind = Literal[
     "attention", "sensitivity", "saliency", "control"
 ]  # Bastings & Filippova 2020, section 3.1

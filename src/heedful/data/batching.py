@@ -211,6 +211,17 @@ def cut(
     return [cuts[i] for i in rng.permutation(len(cuts))]
 
 
+def cut_sorted(lengths: Ints, batch_size: int, rng: np.random.Generator) -> list[Ints]:
+    """Batches of all texts sorted by length, each give or take a tenth of it, in an order of chance.
+
+    As in the code of Jain & Wallace 2019: n becomes a whole number from n - ceil(n / 10) to n + ceil(n / 10) - 1.
+    """
+    spread = -(-lengths // 10)
+    noisy = rng.integers(lengths - spread, lengths + spread)
+    cuts = _slices(np.argsort(noisy, kind="stable"), lengths, batch_size, None)
+    return [cuts[i] for i in rng.permutation(len(cuts))]
+
+
 def _slices(order: Ints, lengths: Ints, batch_size: int, token_budget: int | None) -> list[Ints]:
     """Cut an order of rising length into batches."""
     if token_budget is None:

@@ -41,16 +41,18 @@ class RowTokenizer:
         self.split = tokenizer(recipe.tokenizer)
 
     def text(self, row: Raw) -> str:
-        blank = self.recipe.blank
+        blank = (
+            "" if self.recipe.tokenizer == "keras" else self.recipe.blank
+        )  # which reads "<br />" as the word br
         return row.text.replace(blank, " " * len(blank)) if blank else row.text
 
     def has_words(self, text: str) -> bool:
-        """Whether there would be any: a letter, digit or underscore for `words`, any sign for the others."""
-        return (
-            bool(re.search(r"\w", text))
-            if self.recipe.tokenizer.startswith("words")
-            else not text.isspace() and text != ""
-        )
+        """Whether there would be any: a letter, digit or underscore for most, any sign for `spacy` and `whitespace`."""
+        if self.recipe.tokenizer in ("spacy", "whitespace"):
+            return not text.isspace() and text != ""
+        if self.recipe.tokenizer in ("keras", "words_and_signs"):
+            return len(self.split(text)) > 0
+        return bool(re.search(r"\w", text))
 
     def tokenise(self, rows: Sequence[RowWords]) -> None:
         """Fill in the words of those that have none yet, all together, which is faster than one by one."""
@@ -65,12 +67,11 @@ class RowTokenizer:
 
     def bounds(self, text: str) -> tuple[int, int]:
         """The fewest and the most words that a text can have."""
-        if self.recipe.tokenizer == "whitespace":
-            return (n := len(text.split())), n
-        fewest = (
-            len(re.findall(r"\w+", text)) if self.recipe.tokenizer.startswith("words") else len(text.split())
-        )
-        return fewest, most_words()(text)
+        if self.recipe.tokenizer == "spacy":
+            return len(text.split()), most_words()(text)
+        if self.recipe.tokenizer in ("words", "words_and_digits"):
+            return len(re.findall(r"\w+", text)), most_words()(text)
+        return (n := len(self.split(text))), n  # the others are quick
 
 
 def with_entities(words: Words) -> Words:

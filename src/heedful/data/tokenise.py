@@ -44,7 +44,8 @@ def tokenizer(name: TokenizerName) -> Tokenizer:
 
     `spacy`: as the paper does. `whitespace`: for text already tokenised. `words`: as `spacy`, without anything
     that is not a letter, digit or underscore, which is the form that the paper gives SST ("n't" is "n", "t").
-    `words_and_digits`: the same, and digits are not hidden.
+    `words_and_digits`: the same, and digits are not hidden. The others are what the paper's code makes of a corpus:
+    `words_and_signs` of 20 Newsgroups, `keras` of IMDB, `babi` of bAbI.
     """
     if name == "spacy":
         return MemoisedSpacy()
@@ -52,8 +53,14 @@ def tokenizer(name: TokenizerName) -> Tokenizer:
         return letters_only(MemoisedSpacy(), form)
     if name == "words_and_digits":
         return letters_only(MemoisedSpacy(), str.lower)
+    if name == "words_and_signs":
+        return words_and_signs(MemoisedSpacy())
     if name == "whitespace":
         return split_at_whitespace
+    if name == "keras":
+        return split_as_keras
+    if name == "babi":
+        return split_babi
     raise one_of("tokenizer", name, list(get_args(TokenizerName)))
 
 
@@ -70,6 +77,55 @@ def letters_only(split: Tokenizer, form: Callable[[str], str]) -> Tokenizer:
         return Words(text, tuple(form(text[start:end]) for start, end in spans), offsets)
 
     return cut
+
+
+def words_and_signs(split: Tokenizer) -> Tokenizer:
+    """Each word of `split` cut as in the code of Jain & Wallace for 20 Newsgroups: words stand between blanks, and the
+    last of each run of signs and blanks is kept. So signs stay within a word ("n't" is "n", "'", "t"), before one ("'s"
+    is "'", "s"), and at the end of the text; all others are followed by a blank and go."""
+
+    def cut(text: str) -> Words:
+        spans, forms = list[tuple[int, int]](), list[str]()
+        words = split(text)
+        last = len(words) - 1
+        for at, (start, end) in enumerate(words.offsets.tolist()):
+            if words.forms[at] == DIGITS:
+                spans.append((start, end))
+                forms.append(DIGITS)
+                continue
+            for match in re.finditer(r"\w+|\W+", text[start:end]):
+                sign = not re.match(r"\w", match.group())
+                if sign and start + match.end() == end and at < last:
+                    continue
+                begin = match.end() - 1 if sign else match.start()
+                spans.append((start + begin, start + match.end()))
+                forms.append(match.group()[-1] if sign else match.group().lower())
+        return Words(text, tuple(forms), np.array(spans, dtype=np.int32).reshape(-1, 2))
+
+    return cut
+
+
+def of_matches(pattern: str, form: Callable[[str], str], text: str) -> Words:
+    """The words that a pattern finds."""
+    _codes(text)
+    spans = [match.span() for match in re.finditer(pattern, text)]
+    forms = tuple(form(text[start:end]) for start, end in spans)
+    return Words(text, forms, np.array(spans, dtype=np.int32).reshape(-1, 2))
+
+
+KERAS_SIGNS = (
+    '!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~'  # that Keras reads as blanks; an apostrophe is not among them
+)
+
+
+def split_as_keras(text: str) -> Words:
+    """As Keras's text preprocessing, in which IMDB is passed on: lower case, digits and apostrophes stay."""
+    return of_matches(rf"[^\s{re.escape(KERAS_SIGNS)}]+", str.lower, text)
+
+
+def split_babi(text: str) -> Words:
+    """Words as they are written, and a full stop between two sentences; none at the end, and no question mark."""
+    return of_matches(r"\w+|\.(?=\s*\w)", str, text)
 
 
 def tokenise_all(split: Tokenizer, texts: Iterable[str]) -> Iterator[Words]:
@@ -97,10 +153,7 @@ def form(surface: str) -> str:
 
 def split_at_whitespace(text: str) -> Words:
     """`text.split()`, with offsets."""
-    _codes(text)
-    spans = [match.span() for match in re.finditer(r"\S+", text)]
-    forms = tuple(form(text[start:end]) for start, end in spans)
-    return Words(text, forms, np.array(spans, dtype=np.int32).reshape(-1, 2))
+    return of_matches(r"\S+", form, text)
 
 
 class MemoisedSpacy:

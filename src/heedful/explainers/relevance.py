@@ -44,6 +44,7 @@ from heedful.models.encoders import (
     Encoder,
     NoEncoder,
     Transformer,
+    between_markers,
 )
 from heedful.models.latent import LatentClassifier
 from heedful.models.link import Link
@@ -229,12 +230,10 @@ def _summary(
         R_h = torch.zeros_like(h)
         R_h[torch.arange(len(h), device=h.device), present.sum(1) - 1] = R
         return R_h
-    if (
-        isinstance(encoder, CNN) and encoder.query_pooling == "max"
-    ):  # all of a feature's to where it is largest
-        largest = h.masked_fill(~present.unsqueeze(-1), -torch.inf).argmax(
-            1, keepdim=True
-        )  # (batch, 1, hidden)
+    if isinstance(encoder, CNN) and encoder.query_pooling == "max_of_words":
+        # All of a feature's to where it is largest; where there is no word it is 0, and so is R.
+        of_words = h.masked_fill(~between_markers(present).unsqueeze(-1), -torch.inf)
+        largest = of_words.argmax(1, keepdim=True)  # (batch, 1, hidden)
         return torch.zeros_like(h).scatter(1, largest, R.unsqueeze(1))
     weight = present.to(h.dtype) / present.sum(1, keepdim=True)  # (batch, length): the mean
     s = rule.ratio(R, query, "query summary")  # (batch, hidden)

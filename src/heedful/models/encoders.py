@@ -143,7 +143,7 @@ class CNN(Encoder):
         dim: int,
         hidden: int,
         widths: tuple[int, ...] = (1, 3, 5, 7),
-        query_pooling: Literal["mean", "max"] = "mean",
+        query_pooling: Literal["mean", "max_of_words"] = "mean",
     ) -> None:
         super().__init__()
         self.query_pooling = query_pooling
@@ -162,10 +162,16 @@ class CNN(Encoder):
         return F.relu(h).transpose(1, 2)
 
     def summary(self, h: Tensor, present: Tensor) -> Tensor:
-        """The mean state, or the largest value of each feature."""
+        """The mean state, or the largest value of each feature over the words."""
         if self.query_pooling == "mean":
             return super().summary(h, present)
-        return h.masked_fill(~present.unsqueeze(-1), -torch.inf).amax(1)
+        return h.masked_fill(~between_markers(present).unsqueeze(-1), 0.0).amax(1)  # no feature is below 0
+
+
+def between_markers(present: Tensor) -> Tensor:
+    """Where the words of texts are that begin and end with a marker: (batch, length)."""
+    at = torch.arange(present.shape[1], device=present.device)
+    return (at > 0) & (at < present.sum(1, keepdim=True) - 1)
 
 
 class Average(Encoder):

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from heedful.config import TrainingConfig
-from heedful.data.batching import Encoded, Ints, cut
+from heedful.data.batching import Encoded, Ints, cut, cut_sorted
 from heedful.measure.performance import performance
 from heedful.models.link import LOG_ODDS
 from heedful.models.masking import hide_words
@@ -95,7 +95,7 @@ def fit(
         module.train()
         texts = hidden_words(train, config, seed, number)
         rate = learning_rate(state, config)
-        steps = cut(lengths, config.batch_size, np.random.default_rng([seed, number]))
+        steps = cut_steps(train, config, np.random.default_rng([seed, number]))
         with dropout_of(seed, number):
             for step, indices in enumerate(steps, (number - 1) * len(steps)):
                 optimiser.zero_grad()
@@ -128,6 +128,13 @@ def fit(
         yield state
     module.load_state_dict(state.best)
     module.eval()
+
+
+def cut_steps(train: Encoded, config: TrainingConfig, rng: np.random.Generator) -> list[Ints]:
+    """The texts of each step of an epoch."""
+    if config.batches == "sorted":
+        return cut_sorted(train.passages.lengths, config.batch_size, rng)
+    return cut(train.lengths, config.batch_size, rng)
 
 
 @torch.no_grad()
