@@ -23,6 +23,7 @@ from heedful.experiments.adversary_search import (
     pairs,
     search_adversary,
     starts,
+    triples,
     upper_bound,
 )
 from heedful.experiments.observe import tvd
@@ -189,6 +190,31 @@ def test_exchanges_stay_feasible_and_never_lose(task: zoo.TaskName) -> None:
     before, after = jsd(begun.numpy(), own), jsd(moved.numpy(), own)
     assert (after >= before - 1e-12).all()
     assert after.mean() > before.mean() + 0.01
+
+
+@pytest.mark.parametrize("task", ["several", "qa", "nli"])
+def test_nothing_on_a_fine_grid_is_farther(task: zoo.TaskName) -> None:
+    """Three words: every distribution whose weights are multiples of 1/200."""
+    seen = observed(task, [3] * 8)
+    shares = torch.tensor([(i, j, 200 - i - j) for i in range(201) for j in range(201 - i)]) / 200.0
+    p = torch.zeros(1, len(shares), seen.alpha.shape[1], dtype=torch.float64)
+    p[0, :, :3] = shares
+    found = search_adversary(seen, 0.05)
+    with torch.no_grad():
+        best = farthest_feasible(seen, p.expand(len(seen.alpha), -1, -1), 0.05, ceiling(seen))
+    assert (found.jsd >= best.jsd - 1e-9).all()
+    assert best.jsd.max() > 0.05
+
+
+def test_triples_are_distributions_on_at_most_three_words_of_their_text() -> None:
+    seen = observed("qa")
+    with torch.no_grad():
+        made = triples(seen, 0.03)
+    some = torch.from_numpy(seen.n_words > 0)
+    assert made[some].sum(2).numpy() == pytest.approx(np.ones(made[some].shape[:2]))
+    assert ((made > 0).sum(2) <= 3).all()
+    assert (made.transpose(1, 2)[~seen.real & some.unsqueeze(1)] == 0).all()
+    assert ((made > 0).sum(2) == 3).any()
 
 
 @pytest.mark.parametrize("task", ["several", "qa"])

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful.data.batching import cut, encode
+from heedful.data.batching import cut, cut_sorted, encode
 from heedful.data.tokenise import tokenizer
 from heedful.data.vocabulary import END, PAD, START, Vocabulary
 from heedful.data.word_encoder import WordEncoder
@@ -105,6 +105,23 @@ def test_shuffling_is_by_the_generator_and_keeps_padding_small() -> None:
     assert len(first) == -(-5000 // 32)
     means = np.array([lengths[batch].mean() for batch in first])
     assert abs(np.corrcoef(np.arange(len(means)), means)[0, 1]) < 0.3  # not from short to long
+
+
+def test_sorted_batches_hold_like_lengths_give_or_take_a_tenth() -> None:
+    lengths = np.random.default_rng(0).integers(5, 400, size=5000)
+    first, again, other = (cut_sorted(lengths, 32, np.random.default_rng(seed)) for seed in (1, 1, 2))
+    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+    assert not all(np.array_equal(a, b) for a, b in zip(first, other, strict=True))
+    assert sorted(np.concatenate(first).tolist()) == list(range(5000))
+    assert sorted(map(len, first)) == [5000 % 32, *[32] * (5000 // 32)]
+    # sorted by n, give or take ceil(n / 10): 32 of 5000 neighbours are hardly more apart than that
+    for batch in first:
+        longest, shortest = int(lengths[batch].max()), int(lengths[batch].min())
+        assert longest - -(-longest // 10) <= shortest + -(-shortest // 10) + 10
+    assert np.mean([np.ptp(lengths[batch]) for batch in first]) > 20  # by chance; without it 3
+    means = np.array([lengths[batch].mean() for batch in first])
+    assert abs(np.corrcoef(np.arange(len(means)), means)[0, 1]) < 0.3  # not from short to long
+    assert len(cut_sorted(lengths[:0], 32, np.random.default_rng(0))) == 0
 
 
 def test_what_no_model_can_read_is_named() -> None:

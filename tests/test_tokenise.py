@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from spacy.tokenizer import Tokenizer as SpacyTokenizer
 
 from heedful.data import tokenise
+from heedful.data.readers.rows import Raw
 from heedful.data.recipe import Recipe
 from heedful.data.row_words import RowTokenizer
 from heedful.data.tokenise import MemoisedSpacy, tokenise_all, tokenizer
@@ -197,3 +199,47 @@ def test_words_have_letters_only_and_offsets_into_the_text() -> None:
     words = tokenizer("words")("It's 3 o'clock -- don't!")
     assert words.forms == ("it", "s", "qqq", ["o", "clock"][0], "clock", "do", "n", "t")
     assert [words.surface(i) for i in range(len(words))] == ["It", "s", "3", "o", "clock", "do", "n", "t"]
+
+
+def code_of_20news(text: str) -> list[str]:
+    """In so many words: the words between blanks, then of each run of signs and blanks the last one."""
+    joined = " ".join(oracle(text).forms)
+    return re.sub(r"(\W)+", r" \1 ", joined).split()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It's the Orioles' staff; well, I haven't (yet) paid $5.00.",
+        "e.g. high-level :-) ... or not?!",
+        '... "Quoted" , end',
+        "a_b 3rd @home C++",
+        "wow!!!",
+        "'tis",
+    ],
+)
+def test_words_and_signs_are_those_of_the_code(text: str) -> None:
+    assert list(tokenizer("words_and_signs")(text).forms) == code_of_20news(text)
+
+
+@given(st.text(alphabet="ab1 .,'-!()_\n", max_size=40))
+@settings(deadline=None, max_examples=200)
+def test_words_and_signs_of_any_text_are_those_of_the_code(text: str) -> None:
+    made = tokenizer("words_and_signs")(text)
+    assert list(made.forms) == code_of_20news(text)
+    for i, form in enumerate(made.forms):
+        assert form in ("qqq", made.surface(i).lower())
+
+
+def test_keras_keeps_digits_and_apostrophes_and_reads_markup_as_words() -> None:
+    found = tokenizer("keras")("It's 10/10,<br />high-brow_fun!")
+    assert found.forms == ("it's", "10", "10", "br", "high", "brow", "fun")
+    row = Raw(id="1", text="Good.<br />Film", label="0", split="train")
+    assert RowTokenizer(Recipe(tokenizer="keras", blank="<br />")).text(row) == row.text
+    assert RowTokenizer(Recipe(tokenizer="spacy", blank="<br />")).text(row) == "Good.      Film"
+
+
+def test_babi_has_full_stops_between_sentences_only() -> None:
+    split = tokenizer("babi")
+    assert split("Mary went back. John moved.").forms == ("Mary", "went", "back", ".", "John", "moved")
+    assert split("Where is Mary?").forms == ("Where", "is", "Mary")

@@ -290,7 +290,10 @@ def test_a_study_of_variants_from_plan_to_page(file: Path, tmp_path: Path) -> No
 
     assert again([replace(run, stored={"performance": run.stored["performance"]}) for run in found]) == 4
     older = {name: ask.model_copy(update={"version": "0"}) for name, ask in found[0].asked.items()}
-    assert again([replace(found[0], asked=older), *found[1:]]) == 1
+    mixed = [replace(found[0], asked=older), *found[1:]]
+    assert again(mixed) == 0
+    assert "permutation: the summaries of 1 of the runs are of version 0 of the" in compare(str(file), mixed)
+    assert "of version 0" not in page
     # how runs were asked is known, also of those in a file; one that does not say it has the study's own texts
     stored = kept_runs(str(file), kept)
     assert {run.seed: run.asked for run in stored} == {run.seed: run.asked for run in found}

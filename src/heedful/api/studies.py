@@ -123,8 +123,8 @@ def plan_study(
 ) -> PlannedStudy:
     """A study by name or TOML file. `part` is what of it (see `engine.study.select`): datasets, encoders, seeds, ...
 
-    `known`: runs that were finished elsewhere. They are not planned again, unless an experiment has changed since; what
-    was asked of them must be what is asked now, because one page is made of both.
+    `known`: runs that were finished elsewhere. They are not planned again; what was asked of them must be what is asked
+    now, because one page is made of both. Which were asked by another version of an experiment is said on the page.
     """
     from heedful.engine.data_sources import DataSource
     from heedful.engine.plan import plan
@@ -192,12 +192,8 @@ def without(chosen: Selection, known: Sequence[Finished]) -> Selection:
     """What is left to run of a selection: the runs of which something is asked that is not known."""
 
     def answered(config: RunConfig) -> bool:
-        asked = chosen.asks_of(config.dataset)
-        return any(
-            run.config == config
-            and all(a.experiment in run.stored and run.asked.get(a.experiment, a) == a for a in asked)
-            for run in known
-        )
+        asked = {ask.experiment for ask in chosen.asks_of(config.dataset)}
+        return any(run.config == config and asked <= run.stored.keys() for run in known)
 
     return replace(chosen, configs=tuple(config for config in chosen.configs if not answered(config)))
 

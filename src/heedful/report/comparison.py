@@ -143,6 +143,7 @@ def page(name: str, runs: Sequence[Finished], study: Study, notes: str = "") -> 
         f"Written by `heedful study {name} --write FILE` from {len(runs)} finished runs."
         + (f" Published numbers: {sources}." if sources else ""),
         "",
+        *(line for sentence in of_other_versions(runs) for line in (sentence, "")),
         *(line for one in found for headline in one.headlines for line in (headline, "")),
         *variants.headlines,
         notes,
@@ -156,6 +157,20 @@ def page(name: str, runs: Sequence[Finished], study: Study, notes: str = "") -> 
     if study.variants:  # their tables have all measures of all variants already
         tables = list(variants.tables)
     return "\n".join(lines) + "\n" + "\n".join(table.markdown() for table in tables)
+
+
+def of_other_versions(runs: Sequence[Finished]) -> list[str]:
+    """A sentence for each experiment of which some summaries are not of today's version."""
+    others: dict[str, list[str]] = {}
+    for run in runs:
+        for name, ask in run.asked.items():
+            if name in EXPERIMENTS and ask.version != EXPERIMENTS.find(name).version:
+                others.setdefault(name, []).append(ask.version)
+    return [
+        f"{name}: the summaries of {len(versions)} of the runs are of version {' and '.join(sorted(set(versions)))} of "
+        f"the experiment, and today's is {EXPERIMENTS.find(name).version}."
+        for name, versions in others.items()
+    ]
 
 
 def _compare_variants(runs: Sequence[Finished], study: Study) -> Comparison:
