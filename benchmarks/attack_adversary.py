@@ -1,6 +1,7 @@
 """Can the adversary of several labels be beaten? An attack on its answers and on its bounds, by other means.
 
     python benchmarks/attack_adversary.py [--texts 40] [--starts 6] [--runs FOLDER] [--models babi1/cnn agnews4/cnn]
+    python benchmarks/attack_adversary.py --run RUN ...    models that are there already
 
 Small models are trained on real corpora (HEEDFUL_DATA), and for texts of their test split the answer of
 `search_adversary` is attacked by SLSQP (from random distributions, and from the answer itself), by Frank-Wolfe (linear
@@ -37,7 +38,7 @@ from heedful.measure.distance import jsd
 from heedful.store.run import Run
 
 Floats = NDArray[np.float64]
-MODELS = ("babi1/cnn", "agnews4/cnn", "amazon5/cnn")
+MODELS = ("babi1/bilstm", "babi1/cnn", "babi1/average", "agnews4/cnn", "amazon5/cnn")
 EPOCHS = {"babi1": 6}
 
 
@@ -189,8 +190,12 @@ def main() -> None:
     parser.add_argument("--starts", type=int, default=6)
     parser.add_argument("--runs", type=Path, help="where the models are kept, or are already")
     parser.add_argument("--models", nargs="+", default=MODELS, metavar="CORPUS/ENCODER")
+    parser.add_argument("--run", type=Path, nargs="+", help="attack these, and train nothing")
     given = parser.parse_args()
     violated = 0
+    if given.run:
+        violated = sum(attack_model(run.name, run, given.texts, given.starts) for run in given.run)
+        raise SystemExit(1 if violated else 0)
     with TemporaryDirectory() as temporary:
         for name in given.models:
             corpus, encoder = name.split("/")
