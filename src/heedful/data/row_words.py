@@ -71,7 +71,7 @@ class RowTokenizer:
             return len(text.split()), most_words()(text)
         if self.recipe.tokenizer in ("words", "words_and_digits"):
             return len(re.findall(r"\w+", text)), most_words()(text)
-        return (n := len(self.split(text))), n  # the others are quick
+        return (n := len(self.split(text))), n
 
 
 def with_entities(words: Words) -> Words:
