@@ -245,6 +245,15 @@ def test_a_search_in_parts_is_the_same_search() -> None:
         assert part.jsd == pytest.approx(together.jsd[begin:end], abs=1e-9)
 
 
+@pytest.mark.parametrize("task", ["several", "qa", "nli"])
+def test_a_text_without_words_beside_others_has_nothing_farther(task: zoo.TaskName) -> None:
+    found = search_adversary(observed(task, [0, 2, 5]), 0.05)
+    assert found.jsd[0] == 0
+    assert (found.alpha[0] == 0).all()
+    assert (found.jsd <= found.bound + 1e-9).all()
+    assert (found.jsd[1:] > 0).all()
+
+
 def test_a_batch_without_any_word_is_searched_without_complaint() -> None:
     for task in ("binary", "several", "nli"):
         seen = observed(task, [0, 0])

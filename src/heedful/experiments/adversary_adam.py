@@ -120,7 +120,8 @@ def farthest_feasible(seen: Observed, alphas: Tensor, epsilon: float, bound: Flo
     change[:, 0] = 0.0  # the model's own
     tried = alphas.numpy()
     distance = jsd(tried, np.broadcast_to(own.numpy(), tried.shape))  # (B, 1 + n)
-    feasible = change <= epsilon
+    of_words = ~(tried.astype(np.bool_) & ~seen.real.unsqueeze(1).numpy()).any(2)  # nothing on padding
+    feasible = (change <= epsilon) & of_words
     reached = np.where(feasible, distance, -1.0)
     farthest = reached >= reached.max(1, keepdims=True) - 1e-12
     best = np.where(farthest, change, np.inf).argmin(1)
