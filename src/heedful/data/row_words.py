@@ -41,9 +41,8 @@ class RowTokenizer:
         self.split = tokenizer(recipe.tokenizer)
 
     def text(self, row: Raw) -> str:
-        blank = (
-            "" if self.recipe.tokenizer == "keras" else self.recipe.blank
-        )  # which reads "<br />" as the word br
+        # Keras reads "<br />" as the word br.
+        blank = "" if self.recipe.tokenizer == "keras" else self.recipe.blank
         return row.text.replace(blank, " " * len(blank)) if blank else row.text
 
     def has_words(self, text: str) -> bool:

@@ -113,9 +113,8 @@ def of_matches(pattern: str, form: Callable[[str], str], text: str) -> Words:
     return Words(text, forms, np.array(spans, dtype=np.int32).reshape(-1, 2))
 
 
-KERAS_SIGNS = (
-    '!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~'  # that Keras reads as blanks; an apostrophe is not among them
-)
+# What Keras reads as blanks; an apostrophe is not among them.
+KERAS_SIGNS = '!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~'
 
 
 def split_as_keras(text: str) -> Words:
