@@ -168,6 +168,18 @@ def test_shares_stand_beside_what_rules_without_models_get() -> None:
     assert "“average > CNN > BiLSTM”, without any model, gets 2." in said
 
 
+def test_a_source_that_has_none_of_the_cells_keeps_its_column() -> None:
+    """Rows of one table are variants, and not all have what both sources published."""
+    study = STUDY.model_copy(update={"numbers": published_tau("paper", "0", 0.5, "average")})
+    cells = found([finished(0, (0.6, 0.05), ("sst", "average", "additive"))], study)
+    agreed = Agreement.of(cells, ("paper", "files"))
+    columns = agreed.columns()
+    assert list(columns)[1:3] == ["error to `paper`", "error to `files`"]
+    assert columns["error to `paper`"] == "0.100"
+    assert columns["error to `files`"] == "-"
+    assert "`files`" not in " ".join(agreed.sentences())
+
+
 def test_settings_follow_the_order_of_the_study() -> None:
     runs = [
         finished(0, (0.1, 0.2), ("sst", encoder, "additive")) for encoder in ("other", "average", "bilstm")

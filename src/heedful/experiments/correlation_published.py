@@ -37,9 +37,8 @@ class Agreement:
     known: int  # cells that were published
     near: int  # within CLOSE of either published set; then of one constant for each encoder and measure
     near_constant: int
-    errors: Mapping[
-        str, tuple[float, float]
-    ]  # source -> mean absolute error of our means, and of the constants
+    # source -> mean absolute error of our means, and of the constants; None where it has none of these cells
+    errors: Mapping[str, tuple[float, float] | None]
     each_other: float | None  # mean absolute difference of the published sets
     inside: int  # the prediction interval, of so many that have one
     told: int
@@ -51,11 +50,10 @@ class Agreement:
     def of(cls, found: Sequence[Cell], sources: Sequence[str]) -> Agreement:
         guess = constant(found)
         near, known = reproduced(found)
-        errors = {
-            source: (ours_, constants)
-            for at, source in enumerate(sources)
-            if (ours_ := error(found, at)) is not None and (constants := error(found, at, guess)) is not None
-        }
+        errors: dict[str, tuple[float, float] | None] = {}
+        for at, source in enumerate(sources):
+            ours, constants = error(found, at), error(found, at, guess)
+            errors[source] = None if ours is None or constants is None else (ours, constants)
         between = [
             abs(x - y) for cell in found for x, y in combinations([m for m in cell.means if m is not None], 2)
         ]
@@ -73,7 +71,9 @@ class Agreement:
             f"published set ({self.near / self.known:.0%}). One constant for each encoder and measure, the mean of the "
             f"published numbers themselves, gets {self.near_constant}."
         )
-        errors = [f"to `{name}` {e:.3f} (the constants {c:.3f})" for name, (e, c) in self.errors.items()]
+        errors = [
+            f"to `{name}` {e[0]:.3f} (the constants {e[1]:.3f})" for name, e in self.errors.items() if e
+        ]
         if errors:
             between = self.each_other
             each_other = "" if between is None else f"; of the published sets to each other {between:.3f}"
@@ -91,7 +91,7 @@ class Agreement:
 
     def columns(self) -> dict[str, str]:
         """Without the constants: on one dataset they would be the published numbers themselves."""
-        errors = {f"error to `{name}`": f"{ours_:.3f}" for name, (ours_, _) in self.errors.items()}
+        errors = {f"error to `{name}`": f"{e[0]:.3f}" if e else "-" for name, e in self.errors.items()}
         return {
             f"within {CLOSE}": f"{self.near} of {self.known}",
             **errors,
