@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -122,6 +124,15 @@ def test_sorted_batches_hold_like_lengths_give_or_take_a_tenth() -> None:
     means = np.array([lengths[batch].mean() for batch in first])
     assert abs(np.corrcoef(np.arange(len(means)), means)[0, 1]) < 0.3  # not from short to long
     assert len(cut_sorted(lengths[:0], 32, np.random.default_rng(0))) == 0
+
+
+@pytest.mark.parametrize("cut_", [cut, cut_sorted])
+def test_a_corpus_that_is_sorted_by_label_has_batches_of_both(cut_: Any) -> None:
+    """Texts of one length in the order of their file would come label by label."""
+    lengths, labels = np.random.default_rng(0).integers(5, 50, size=4000), np.repeat([0, 1], 2000)
+    shares = [labels[batch].mean() for batch in cut_(lengths, 32, np.random.default_rng(1))]
+    by_chance = np.random.default_rng(2).binomial(32, 0.5, size=4000) / 32
+    assert abs(np.std(shares) - by_chance.std()) < 0.02  # by label it would be .4
 
 
 def test_what_no_model_can_read_is_named() -> None:

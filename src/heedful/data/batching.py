@@ -214,11 +214,14 @@ def cut(
 def cut_sorted(lengths: Ints, batch_size: int, rng: np.random.Generator) -> list[Ints]:
     """Batches of all texts sorted by length, each give or take a tenth of it, in an order of chance.
 
-    As in the code of Jain & Wallace 2019: n becomes a whole number from n - ceil(n / 10) to n + ceil(n / 10) - 1.
+    As in the code of Jain & Wallace 2019: n becomes a whole number from n - ceil(n / 10) to n + ceil(n / 10) - 1. Texts
+    that are then equal come by chance: corpora are often sorted by label, and in the order of the file whole batches
+    would have one label. (The quicksort of that code mixes them, too.)
     """
     spread = -(-lengths // 10)
     noisy = rng.integers(lengths - spread, lengths + spread)
-    cuts = _slices(np.argsort(noisy, kind="stable"), lengths, batch_size, None)
+    order = rng.permutation(len(lengths))
+    cuts = _slices(order[np.argsort(noisy[order], kind="stable")], lengths, batch_size, None)
     return [cuts[i] for i in rng.permutation(len(cuts))]
 
 
