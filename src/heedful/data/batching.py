@@ -192,7 +192,7 @@ def cut(
     """Indices of the examples of each batch.
 
     Shuffled batches are cut from pools of `POOL` batches sorted by length: chance decides which texts
-    meet, and padding stays small.
+    meet, and padding stays small. (Where all texts are fewer than a pool, only texts of equal length change places.)
     """
     if batch_size < 1:
         raise Mistake(f"the batch size must be at least 1, not {batch_size}.")
