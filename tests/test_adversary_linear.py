@@ -39,7 +39,7 @@ def test_steps_stay_feasible_and_never_lose(task: zoo.TaskName, chords: bool) ->
     gained = []
     for readout, own, y, candidates in texts_of(seen):
         steps = LinearSteps(readout, own, y, candidates, 0.03)
-        found = steps.farther(own, 0.4, 8, chords=chords)
+        found = steps.farther(own, 0.4, 8, steps.chords(0.4) if chords else None)
         assert steps.change(own) == pytest.approx(0, abs=1e-6)
         assert steps.change(found) <= 0.03
         assert found.sum() == pytest.approx(1)
@@ -56,3 +56,15 @@ def test_a_program_without_a_solution_leaves_the_distribution_as_it_is() -> None
     other = np.roll(y, 1)  # outputs that cannot be reached
     steps = LinearSteps(readout, own, other, candidates, 1e-9)
     assert np.array_equal(steps.farther(own, 0.4, 8), own)
+
+
+def test_a_solution_that_is_not_feasible_is_brought_back_by_further_programs() -> None:
+    first, last = [], []
+    for readout, own, y, candidates in texts_of(observed("qa", [6, 12, 20], seed=4)):
+        steps = LinearSteps(readout, own, y, candidates, 0.1)
+        changes = [steps.change(aim) for aim in steps.aims(own, steps.chords(1.0))]
+        assert all(change > 0.1 for change in changes[:-1])
+        first.append(changes[0])
+        last.append(changes[-1])
+    assert max(first) > 0.15
+    assert max(last) <= 0.1 + 1e-4

@@ -205,7 +205,7 @@ def _caption(row: Mapping[str, Any]) -> str:
 
 ADVERSARIAL = Experiment(
     name="adversarial", question=QUESTION, paper="Jain & Wallace 2019, section 4.2.2",
-    config=AdversarialConfig, needs=frozenset({"attends", "edits_attention"}), version="4", run=run,
+    config=AdversarialConfig, needs=frozenset({"attends", "edits_attention"}), version="5", run=run,
     fast_with=frozenset({"pools_by_attention"}),
     summarise=summarise, asks="whether a very different attention gives the same prediction", columns=COLUMNS,
     scale="how far attention can be moved while the prediction stays, 1 being as far as possible",

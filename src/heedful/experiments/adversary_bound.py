@@ -62,7 +62,7 @@ class Linear:
     """z = sum_t p_t z_t."""
 
     of_words: Floats  # (words, labels)
-    own: Floats  # (words,) the model's attention
+    own: Floats  # (words,) the model's attention: a distribution
 
     def logits(self, p: Floats) -> Floats:
         return np.asarray(p @ self.of_words)
@@ -231,7 +231,7 @@ def logits_of_words(seen: PooledStates) -> Floats | None:
 
 def readouts(seen: PooledStates) -> list[Readout]:
     """How each text's attention becomes logits."""
-    n_words, own, logits = seen.n_words, seen.words(seen.alpha), logits_of_words(seen)
+    n_words, own, logits = seen.n_words, seen.words(seen.own), logits_of_words(seen)
     texts = range(len(own))
     if logits is not None:
         return [Linear(logits[i, : n_words[i]], own[i]) for i in texts]

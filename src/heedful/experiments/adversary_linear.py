@@ -5,9 +5,11 @@ At a distribution p with outputs y(p), J = dy / dp, the next one is the solution
     min_p' s . p'    where    sum_k |y_k(p) + J_k . (p' - p) - y^_k| <= 2 epsilon,  sum_t p'_t = 1,  p' >= 0
 
 with the slope s of the cost sum_t phi(alpha^_t, p_t) at p; of words without weight that of the chord up to a `width`,
-because phi is concave and so steep at 0 that its derivative would let no word in. Of the way to p' the farthest
-feasible point is taken, if it is farther than p (Frank & Wolfe 1956, who linearise the objective alone). Several words
-come in at a time, which an exchange of one word (adversary_exchange) cannot do.
+because phi is concave and so steep at 0 that its derivative would let no word in. Outputs are not linear, so p' may
+not be feasible: then the outputs are linearised at p' and the program is solved again, which is a step of Newton back
+to the feasible set, and ends at few words where a mixture of p and p' would have many. Of the ways to all p' the
+farthest feasible point is taken, if it is farther than p (Frank & Wolfe 1956, who linearise the objective alone).
+Several words come in at a time, which an exchange of one word (adversary_exchange) cannot do.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from heedful.experiments.adversary_bound import Readout, outputs
 from heedful.experiments.adversary_exact import Bools, Floats, phi
 
 _WAY = (1.0, 0.99, 0.95, 0.8, 0.5, 0.2, 0.05)  # parts of the way that are tried
+_AIMS = 4  # linear programs for one step
 _LEAST_GAIN = 1e-6
 _SEEN = 1e-3  # below this weight the slope is that of a chord
 
@@ -29,13 +32,12 @@ class LinearSteps:
     def __init__(self, readout: Readout, own: Floats, y: Floats, candidates: Bools, epsilon: float) -> None:
         self.readout, self.own, self.y, self.candidates, self.epsilon = readout, own, y, candidates, epsilon
 
-    def farther(self, p: Floats, width: float, steps: int, *, chords: bool = False) -> Floats:
-        """From a feasible p to a feasible one that is at least as far. `chords`: the first slope is that of chords."""
-        slope = phi(self.own, width) / width if chords else self.slope(p, width)
+    def farther(self, p: Floats, width: float, steps: int, first: Floats | None = None) -> Floats:
+        """From a feasible p to a feasible one that is at least as far. `first`: the slope of the first step."""
+        slope = self.slope(p, width) if first is None else first
         cost = float(phi(self.own, p).sum())
         for _ in range(steps):
-            aim = self.solve(p, slope)
-            tried = [] if aim is None else [p + part * (aim - p) for part in _WAY]
+            tried = [p + part * (aim - p) for aim in self.aims(p, slope) for part in _WAY]
             feasible = [q for q in tried if self.change(q) <= self.epsilon]
             costs = [float(phi(self.own, q).sum()) for q in feasible]
             if not costs or min(costs) > cost - _LEAST_GAIN:
@@ -44,14 +46,30 @@ class LinearSteps:
             slope = self.slope(p, width)
         return p
 
+    def aims(self, p: Floats, slope: Floats) -> list[Floats]:
+        """Solutions of the linear program at p and then, while they are not feasible, at the last of them."""
+        found: list[Floats] = []
+        for _ in range(_AIMS):
+            aim = self.solve(found[-1] if found else p, slope)
+            if aim is None:
+                break
+            found.append(aim)
+            if self.change(aim) <= self.epsilon:
+                break
+        return found
+
     def change(self, p: Floats) -> float:
         """TVD of the outputs."""
         return 0.5 * float(np.abs(outputs(self.readout, p, self.candidates) - self.y).sum())
 
+    def chords(self, width: float) -> Floats:
+        """Slopes of phi between 0 and a width: (words,)."""
+        return phi(self.own, width) / width
+
     def slope(self, p: Floats, width: float) -> Floats:
         """d phi / dp_t = ln((alpha^_t + p_t) / p_t) / 2, and of words that are not there that of their chords."""
         at = np.maximum(p, _SEEN)
-        return np.where(p > _SEEN, 0.5 * np.log((self.own + at) / at), phi(self.own, width) / width)
+        return np.where(p > _SEEN, 0.5 * np.log((self.own + at) / at), self.chords(width))
 
     def solve(self, p: Floats, slope: Floats) -> Floats | None:
         """p' of the linear program; None where there is none."""

@@ -1,6 +1,7 @@
 """Adversarial attention for several classes and for decoders with a query, where no closed form is known.
 
-A feasible distribution (TVD <= epsilon) is a lower bound of the true epsilon-max JSD. Search starts from the
+A feasible distribution (TVD <= epsilon) is a lower bound of the true epsilon-max JSD. Words that are alike are one
+word to the search and to the proof (adversary_alike), then spread over the text again. Search starts from the
 model's own attention, the best one-hot, the best distribution on two words, some on three, and what short runs of Adam
 on the paper's objective end with. Each start is improved by exchanging words (adversary_exchange), the best of them and
 the model's own attention by successive linear programs (adversary_linear) and again by exchanges, and the farthest is
@@ -26,6 +27,7 @@ import torch
 from torch import Tensor
 
 from heedful.experiments.adversary_adam import adam_adversaries, farthest_feasible, initial
+from heedful.experiments.adversary_alike import Different
 from heedful.experiments.adversary_bound import Readout, logits_of_words, readouts
 from heedful.experiments.adversary_exact import (
     LN2,
@@ -83,54 +85,56 @@ def search_adversary(
 
 
 def _search(seen: PooledStates, epsilon: float, dense: Tensor | None, programs: int) -> Adversary:
-    bound = upper_bound(seen, epsilon)
     if seen.alpha.shape[1] == 0:
-        return farthest_feasible(seen, seen.alpha.unsqueeze(1), epsilon, bound)
-    begun = starts(seen, epsilon)  # (B, S, T)
+        return farthest_feasible(seen, seen.alpha.unsqueeze(1), epsilon, upper_bound(seen, epsilon))
+    different = Different.of(seen)
+    fewer = different.seen
+    begun = starts(fewer, epsilon)  # (B, S, D)
     if dense is not None:
-        begun = torch.cat([begun, drawn_in(seen, dense, epsilon)], dim=1)
+        begun = torch.cat([begun, drawn_in(fewer, different.gather(dense), epsilon)], dim=1)
     # Rounded, because Adam's answer differs in its last digits with the batch that a text is in.
     moved = exchange_words(
-        seen, drawn_in(seen, normalised(begun.round(decimals=6)), epsilon), epsilon, _ROUNDS[0]
+        fewer, drawn_in(fewer, normalised(begun.round(decimals=6)), epsilon), epsilon, _ROUNDS[0]
     )
-    stepped = linear_steps(seen, _farthest(seen, moved, _BEST), epsilon)
+    stepped = linear_steps(fewer, _farthest(fewer, moved, _BEST), epsilon)
     moved = exchange_words(
-        seen, _farthest(seen, torch.cat([moved, stepped], dim=1), _BEST), epsilon, _ROUNDS[1]
+        fewer, _farthest(fewer, torch.cat([moved, stepped], dim=1), _BEST), epsilon, _ROUNDS[1]
     )
-    found = farthest_feasible(seen, torch.cat([moved, begun], dim=1), epsilon, bound)
-    return replace(found, bound=proved(seen, found, epsilon, programs))
+    tried = [different.spread(torch.cat([moved, begun], dim=1)), *([] if dense is None else [dense])]
+    found = farthest_feasible(seen, torch.cat(tried, dim=1), epsilon, upper_bound(fewer, epsilon))
+    return replace(found, bound=proved(fewer, found, epsilon, programs))
 
 
 def starts(seen: PooledStates, epsilon: float) -> Tensor:
     """Feasible distributions to start from: (B, S, T)."""
     drawn = [initial(int(n), _ADAM_STARTS, np.random.default_rng(0)) for n in seen.n_words]  # by length alone
     adam = adam_adversaries(seen, drawn, epsilon, **_ADAM)
-    two = torch.from_numpy(
-        farthest_feasible(seen, pairs(seen, epsilon), epsilon, ceiling(seen)).alpha
-    ).unsqueeze(1)
-    others = torch.cat([one_hots(seen, epsilon), adam, triples(seen, epsilon)], dim=1)
-    others = drawn_in(seen, others, epsilon)
-    return torch.cat([seen.alpha.unsqueeze(1), two, others], dim=1)
+    two = pairs(seen, epsilon)
+    feasible = tvd(seen.decode(two), seen.y.unsqueeze(1)) <= epsilon
+    best = _lowest(torch.where(feasible, phi(seen.alpha.unsqueeze(1), two).sum(2), torch.inf), 1)
+    two = two.gather(1, best.unsqueeze(2).expand(-1, -1, two.shape[2]))
+    others = torch.cat([two, one_hots(seen, epsilon), adam, triples(seen, epsilon)], dim=1)
+    return torch.cat([seen.own.unsqueeze(1), drawn_in(seen, others, epsilon)], dim=1)
 
 
 def linear_steps(seen: PooledStates, p: Tensor, epsilon: float) -> Tensor:
     """What linear programs make of feasible distributions p (B, S, T), and of the model's own: (B, S + widths, T)."""
     if isinstance(seen, MixedStates):  # whose outputs the programs do not know
         return p
-    found = torch.cat([p, seen.alpha.unsqueeze(1).repeat(1, len(_WIDTHS), 1)], dim=1)
-    for i, (readout, own, y, candidates) in enumerate(texts_of(seen)):
-        steps = LinearSteps(readout, own, y, candidates, epsilon)
-        n = len(own)
-        begun = p[i, :, :n].numpy()
+    found = torch.cat([p, seen.own.unsqueeze(1).repeat(1, len(_WIDTHS), 1)], dim=1)
+    for i, (readout, alpha, y, candidates) in enumerate(texts_of(seen)):
+        steps = LinearSteps(readout, alpha, y, candidates, epsilon)
+        n = len(alpha)
+        begun, own = p[i, :, :n].numpy(), seen.own[i, :n].numpy()
         made = [steps.farther(one, _WIDTHS[-1], _PROGRAM_STEPS) for one in begun]
-        made += [steps.farther(own, width, _PROGRAM_STEPS, chords=True) for width in _WIDTHS]
+        made += [steps.farther(own, width, _PROGRAM_STEPS, steps.chords(width)) for width in _WIDTHS]
         found[i, :, :n] = torch.from_numpy(np.stack(made))
     return found
 
 
 def drawn_in(seen: PooledStates, p: Tensor, epsilon: float) -> Tensor:
     """Distributions (B, n, T), and for those that are not feasible a feasible one on the way to the model's own."""
-    own, y = seen.alpha.unsqueeze(1), seen.y.unsqueeze(1)
+    own, y = seen.own.unsqueeze(1), seen.y.unsqueeze(1)
     step = p.new_ones(*p.shape[:2], 1)
     inside, outside = torch.zeros_like(step), torch.ones_like(step)
     for _ in range(16):

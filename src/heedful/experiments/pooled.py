@@ -29,6 +29,18 @@ class PooledStates(Observed):
     projected: Tensor = field(kw_only=True)  # (B, T, outputs or features)
     query: Tensor | None = field(kw_only=True)  # (B, hidden)
     candidates: Tensor | None = field(kw_only=True)  # (B, labels) bool
+    merged: Tensor | None = field(
+        kw_only=True, default=None
+    )  # (B, T) where words alike are one: their weight
+
+    @property
+    def own(self) -> Tensor:
+        """The model's attention as a distribution over these words: (B, T)."""
+        return self.alpha if self.merged is None else self.merged
+
+    @property
+    def y(self) -> Tensor:
+        return self.decode(self.own.unsqueeze(1)).squeeze(1)
 
     @property
     def theta(self) -> nn.Linear | None:
@@ -56,8 +68,13 @@ class PooledStates(Observed):
     def shortened(self) -> Self:
         """Without the columns that are padding in every text."""
         width = int(self.n_words.max(initial=0))
+        merged = None if self.merged is None else self.merged[:, :width]
         return replace(
-            self, projected=self.projected[:, :width], alpha=self.alpha[:, :width], real=self.real[:, :width]
+            self,
+            projected=self.projected[:, :width],
+            alpha=self.alpha[:, :width],
+            real=self.real[:, :width],
+            merged=merged,
         )
 
     def arithmetic(self, row: int = 0, digits: int = 7) -> dict[str, Any]:
