@@ -1,6 +1,6 @@
 """Can the adversary of several labels be beaten? An attack on its answers and on its bounds, by other means.
 
-    python benchmarks/attack_adversary.py [--texts 40] [--starts 6] [--runs FOLDER] [--models babi1/cnn agnews4/cnn]
+    python benchmarks/attack_adversary.py [--texts 40] [--starts 6] [--programs 20] [--runs FOLDER] [--models ...]
     python benchmarks/attack_adversary.py --run RUN ...    models that are there already
 
 Small models are trained on real corpora (HEEDFUL_DATA), and for texts of their test split the answer of
@@ -31,7 +31,7 @@ import heedful
 from heedful.data.corpora import load as load_corpus
 from heedful.experiments.adversarial_verdict import epsilon_of
 from heedful.experiments.adversary_exact import phi
-from heedful.experiments.adversary_search import search_adversary
+from heedful.experiments.adversary_search import PROGRAMS, search_adversary
 from heedful.experiments.observe import observer, tvd
 from heedful.experiments.pooled import PooledStates
 from heedful.measure.distance import jsd
@@ -155,13 +155,13 @@ def observed(run: Path, texts: int) -> Iterator[PooledStates]:
         yield seen
 
 
-def attack_model(name: str, run: Path, texts: int, starts: int) -> int:
+def attack_model(name: str, run: Path, texts: int, starts: int, programs: int) -> int:
     """Prints what the attack on one model found; the number of bounds that do not hold."""
     answers, bounds, attacks, seconds = [], [], [], 0.0
     for seen in observed(run, texts):
         epsilon = epsilon_of(None, seen.has_query)
         began = process_time()
-        found = search_adversary(seen, epsilon)
+        found = search_adversary(seen, epsilon, programs=programs)
         seconds += process_time() - began
         answers.append(found.jsd)
         bounds.append(found.bound)
@@ -188,13 +188,14 @@ def main() -> None:
     )
     parser.add_argument("--texts", type=int, default=40)
     parser.add_argument("--starts", type=int, default=6)
+    parser.add_argument("--programs", type=int, default=PROGRAMS, help="linear programs of a proof")
     parser.add_argument("--runs", type=Path, help="where the models are kept, or are already")
     parser.add_argument("--models", nargs="+", default=MODELS, metavar="CORPUS/ENCODER")
     parser.add_argument("--run", type=Path, nargs="+", help="attack these, and train nothing")
     given = parser.parse_args()
-    violated = 0
+    violated, asked = 0, (given.texts, given.starts, given.programs)
     if given.run:
-        violated = sum(attack_model(run.name, run, given.texts, given.starts) for run in given.run)
+        violated = sum(attack_model(run.name, run, *asked) for run in given.run)
         raise SystemExit(1 if violated else 0)
     with TemporaryDirectory() as temporary:
         for name in given.models:
@@ -202,7 +203,7 @@ def main() -> None:
             epochs = EPOCHS.get(corpus, 2)
             sizes: dict[str, Any] = {"embedding_dim": 64, "hidden_dim": 64, "epochs": epochs}
             run = heedful.train(corpus, encoder=encoder, runs=given.runs or temporary, **sizes)
-            violated += attack_model(name, run.path, given.texts, given.starts)
+            violated += attack_model(name, run.path, *asked)
     raise SystemExit(1 if violated else 0)
 
 
