@@ -45,7 +45,7 @@ class Different:
             rank = np.argsort(np.argsort(places))  # in the order of the text
             to[i, torch.from_numpy(least_first)] = torch.from_numpy(rank[group.reshape(-1)])
             kept.append(torch.from_numpy(np.sort(places)))
-        at = torch.nn.utils.rnn.pad_sequence(kept, batch_first=True) if kept else to
+        at = torch.nn.utils.rnn.pad_sequence(kept, batch_first=True)
         real = torch.arange(at.shape[1]) < torch.tensor([len(one) for one in kept]).unsqueeze(1)
         spread = at.unsqueeze(-1).expand(-1, -1, seen.projected.shape[-1])
         fewer = replace(

@@ -27,19 +27,20 @@ _SEEN = 1e-3  # below this weight the slope is that of a chord
 
 
 class LinearSteps:
-    """One text: its attention `own`, outputs `y` among `candidates`."""
+    """One text: its attention `alpha` (of words alike that of the one that is kept), outputs `y` among `candidates`."""
 
-    def __init__(self, readout: Readout, own: Floats, y: Floats, candidates: Bools, epsilon: float) -> None:
-        self.readout, self.own, self.y, self.candidates, self.epsilon = readout, own, y, candidates, epsilon
+    def __init__(self, readout: Readout, alpha: Floats, y: Floats, candidates: Bools, epsilon: float) -> None:
+        self.readout, self.alpha, self.y = readout, alpha, y
+        self.candidates, self.epsilon = candidates, epsilon
 
     def farther(self, p: Floats, width: float, steps: int, first: Floats | None = None) -> Floats:
         """From a feasible p to a feasible one that is at least as far. `first`: the slope of the first step."""
         slope = self.slope(p, width) if first is None else first
-        cost = float(phi(self.own, p).sum())
+        cost = float(phi(self.alpha, p).sum())
         for _ in range(steps):
             tried = [p + part * (aim - p) for aim in self.aims(p, slope) for part in _WAY]
             feasible = [q for q in tried if self.change(q) <= self.epsilon]
-            costs = [float(phi(self.own, q).sum()) for q in feasible]
+            costs = [float(phi(self.alpha, q).sum()) for q in feasible]
             if not costs or min(costs) > cost - _LEAST_GAIN:
                 break
             p, cost = feasible[int(np.argmin(costs))], min(costs)
@@ -64,12 +65,12 @@ class LinearSteps:
 
     def chords(self, width: float) -> Floats:
         """Slopes of phi between 0 and a width: (words,)."""
-        return phi(self.own, width) / width
+        return phi(self.alpha, width) / width
 
     def slope(self, p: Floats, width: float) -> Floats:
         """d phi / dp_t = ln((alpha^_t + p_t) / p_t) / 2, and of words that are not there that of their chords."""
         at = np.maximum(p, _SEEN)
-        return np.where(p > _SEEN, 0.5 * np.log((self.own + at) / at), self.chords(width))
+        return np.where(p > _SEEN, 0.5 * np.log((self.alpha + at) / at), self.chords(width))
 
     def solve(self, p: Floats, slope: Floats) -> Floats | None:
         """p' of the linear program; None where there is none."""

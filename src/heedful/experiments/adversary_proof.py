@@ -36,12 +36,14 @@ class Box:
 
 
 class Proof:
-    """One text: its attention `own`, outputs `y` among `candidates`, and what was found, JSD `found`."""
+    """One text: its attention `alpha` (of words alike that of the one that is kept), outputs `y` among `candidates`,
+    and what was found, JSD `found`."""
 
     def __init__(
-        self, readout: Readout, own: Floats, y: Floats, candidates: Bools, epsilon: float, found: float
+        self, readout: Readout, alpha: Floats, y: Floats, candidates: Bools, epsilon: float, found: float
     ) -> None:
-        self.readout, self.own, self.y, self.candidates, self.epsilon = readout, own, y, candidates, epsilon
+        self.readout, self.alpha, self.y = readout, alpha, y
+        self.candidates, self.epsilon = candidates, epsilon
         self.budget = LN2 - found - PROVED  # what costs less would be farther
         self.v, self.h = directions(y, candidates, epsilon)
         self.programs = self.size = 0
@@ -49,7 +51,7 @@ class Proof:
     def bound(self, programs: int) -> float:
         """No feasible distribution is farther than this; at most so many linear programs."""
         number = count()  # orders boxes of equal cost
-        high = np.where(phi(self.own, 1.0) <= self.budget, 1.0, most_weight(self.own, self.budget))
+        high = np.where(phi(self.alpha, 1.0) <= self.budget, 1.0, most_weight(self.alpha, self.budget))
         boxes: list[tuple[float, int, Box]] = []
 
         def add(low: Floats, high: Floats, near: Floats, at_least: float) -> None:
@@ -57,7 +59,7 @@ class Proof:
             if box is not None and box.cost < self.budget:
                 heapq.heappush(boxes, (max(box.cost, at_least), next(number), box))
 
-        add(np.zeros_like(high), high, self.own, 0.0)
+        add(np.zeros_like(high), high, self.alpha, 0.0)
         while boxes and self.programs + 2 <= min(programs, _WORK // max(1, self.size)):
             cost, _, box = heapq.heappop(boxes)
             word = self.widest_error(box)
@@ -73,7 +75,7 @@ class Proof:
         """The least relaxed cost in a box; None if nothing in it is feasible."""
         if low.sum() > 1 or high.sum() < 1:
             return None
-        slope, fixed = chord(self.own, low, high)
+        slope, fixed = chord(self.alpha, low, high)
         rows = self.readout.rows(self.v, self.h, low, high, near)
         self.programs, self.size = self.programs + 1, rows.matrix.size
         solved = _solve(slope, rows, low, high)
@@ -91,8 +93,8 @@ class Proof:
         if beyond > 0.02:
             v, h = violated(q, self.y, self.candidates, self.epsilon)
             self.v, self.h = np.concatenate([self.v, v]), np.concatenate([self.h, h])
-        slope, fixed = chord(self.own, box.low, box.high)
-        missed = np.maximum(phi(self.own, box.p) - slope * box.p - fixed, 0.0)  # (words,)
+        slope, fixed = chord(self.alpha, box.low, box.high)
+        missed = np.maximum(phi(self.alpha, box.p) - slope * box.p - fixed, 0.0)  # (words,)
         blame = self.readout.blame(box.p, box.x, box.low, box.high)
         score = missed / max(missed.sum(), PROVED) + min(max(beyond, 0.0), 1.0) * blame / max(
             blame.sum(), 1e-12

@@ -162,8 +162,8 @@ def proved(seen: PooledStates, found: Adversary, epsilon: float, programs: int) 
 
 def proofs(seen: PooledStates, epsilon: float, found: Floats) -> Iterator[Proof]:
     """Of each text, that nothing is farther than what was found."""
-    for (readout, own, y, candidates), jsd in zip(texts_of(seen), found, strict=True):
-        yield Proof(readout, own, y, candidates, epsilon, float(jsd))
+    for (readout, alpha, y, candidates), jsd in zip(texts_of(seen), found, strict=True):
+        yield Proof(readout, alpha, y, candidates, epsilon, float(jsd))
 
 
 def texts_of(seen: PooledStates) -> Iterator[tuple[Readout, Floats, Floats, Bools]]:

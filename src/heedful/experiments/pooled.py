@@ -29,9 +29,8 @@ class PooledStates(Observed):
     projected: Tensor = field(kw_only=True)  # (B, T, outputs or features)
     query: Tensor | None = field(kw_only=True)  # (B, hidden)
     candidates: Tensor | None = field(kw_only=True)  # (B, labels) bool
-    merged: Tensor | None = field(
-        kw_only=True, default=None
-    )  # (B, T) where words alike are one: their weight
+    # (B, T) where words that are alike are one (adversary_alike), their weight together; alpha is that of the one
+    merged: Tensor | None = field(kw_only=True, default=None)
 
     @property
     def own(self) -> Tensor:
