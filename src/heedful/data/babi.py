@@ -163,7 +163,7 @@ def _ask_before(about: Event, told: list[Event], rng: np.random.Generator) -> Lo
         return None
     last = _last_handling(told, about.thing)
     dropped = told[last].deed == "drop"
-    got = max(i for i, event in enumerate(told) if (event.deed, event.thing) == ("get", about.thing))
+    got = _last_handling(told, about.thing, "get")
     end = last if dropped else len(told)
     carried = [i for i in range(got, end) if told[i].person == told[got].person and told[i].deed == "go"]
     places = [told[i].thing for i in carried]
@@ -182,8 +182,10 @@ def _last_move(told: list[Event], person: str, end: int) -> int | None:
     return next(moves, None)
 
 
-def _last_handling(told: list[Event], thing: str) -> int:
-    return max(i for i, event in enumerate(told) if event.thing == thing)
+def _last_handling(told: list[Event], thing: str, deed: Deed | None = None) -> int:
+    """The last statement that says what was done (this deed) with the thing."""
+    every = reversed(range(len(told)))
+    return next(i for i in every if told[i].thing == thing and (deed is None or told[i].deed == deed))
 
 
 def _statement(person: str, deed: Deed, thing: str, task: int, rng: np.random.Generator) -> str:
