@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
+from scipy.special import stdtr, stdtrit
 
 from heedful.measure.levels import crossed_mean
 
@@ -36,7 +37,5 @@ def below(values: ArrayLike, margin: float, *, level: float = 0.95) -> Below:
         return Below(mean, nan, nan, nan, nan)
     if error == 0:
         return Below(mean, 0.0, nan, mean, 0.0 if mean < margin else 1.0)
-    from scipy import stats  # late: it takes a second to load
-
-    at_most = mean + float(stats.t.ppf(level, freedom)) * error
-    return Below(mean, error, freedom, at_most, float(stats.t.sf((margin - mean) / error, freedom)))
+    at_most = mean + float(stdtrit(freedom, level)) * error
+    return Below(mean, error, freedom, at_most, float(stdtr(freedom, (mean - margin) / error)))

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
+from scipy.special import ndtri, stdtrit
 
 Floats = NDArray[np.float64]
 Range = tuple[float, float]
@@ -128,9 +128,7 @@ def mean_interval(
     mean, std = float(values.mean()), float(values.std(ddof=1))
     if std == 0:
         return mean, mean
-    from scipy import stats  # late: it takes a second to load
-
-    u = float(stats.t.ppf((1 + level) / 2, n - 1))
+    u = float(stdtrit(n - 1, (1 + level) / 2))
     g = SKEWNESS * float((((values - mean) / std) ** 3).mean())
     low, high = (mean - std / math.sqrt(n) * without_skewness(end, g, n) for end in (u, -u))
     least, most = within or (-math.inf, math.inf)
