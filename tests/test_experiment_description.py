@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import altair as alt
+import jsonschema_rs
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -135,9 +137,14 @@ def test_measures_and_statistics_stand_in_the_summary(name: str, tables: dict[st
 
 
 @pytest.fixture(scope="module")
-def valid() -> set[str]:
-    """Shapes of figures that were found valid."""
-    return set()
+def vega_lite() -> jsonschema_rs.Validator:
+    """The schema that altair has. Names of its parts have signs that a reference may not have as they are."""
+    (schema,) = Path(alt.__file__).parent.glob("vegalite/v*/schema/vega-lite-schema.json")
+
+    def referred(part: dict[str, Any]) -> dict[str, Any]:
+        return {**part, "$ref": quote(part["$ref"], safe="#/")} if "$ref" in part else part
+
+    return jsonschema_rs.validator_for(json.loads(schema.read_text(), object_hook=referred))
 
 
 def a_few_columns(experiment: Experiment, table: pa.Table) -> pa.Table:
@@ -149,24 +156,11 @@ def a_few_columns(experiment: Experiment, table: pa.Table) -> pa.Table:
     return table.drop_columns(drawable[6:])
 
 
-def shape_of(spec: Any) -> str:
-    """A figure without its words and rows: any string is a valid title or description, any object a valid row."""
-
-    def bare(key: str, value: Any) -> Any:
-        if key in ("title", "description", "values"):
-            return type(value).__name__
-        if isinstance(value, dict):
-            return {name: bare(name, part) for name, part in value.items()}
-        return [bare("", part) for part in value] if isinstance(value, list) else value
-
-    return json.dumps(bare("", spec), sort_keys=True)
-
-
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_figures_are_valid_and_can_be_clicked(
-    name: str, tables: dict[str, pa.Table], valid: set[str]
+    name: str, tables: dict[str, pa.Table], vega_lite: jsonschema_rs.Validator
 ) -> None:
-    """Valid by the schema of Vega-Lite, as altair has it; what can be clicked names a column that can be asked for."""
+    """Valid by the schema of Vega-Lite; what can be clicked names a column that can be asked for."""
     experiment, trial = find(name), trial_of(name, tables[name])
     keys = {"max_attention", *experiment.columns}
     for own, shown in (
@@ -176,11 +170,7 @@ def test_figures_are_valid_and_can_be_clicked(
         figures = own.figures(shown)
         assert len({figure.id for figure in figures}) == len(figures) > 0
         for figure in figures:
-            # the theme is one for all, and a figure that differs in its words and rows only is as valid as the other
-            drawn = {key: value for key, value in figure.spec.items() if key != "config"}
-            if (shape := shape_of(drawn)) not in valid:
-                alt.LayerChart.from_dict(drawn)  # raises where it is not valid
-                valid.add(shape)
+            vega_lite.validate(figure.spec)
             assert figure.title
             assert figure.read
             assert figure.spoken.endswith(".")

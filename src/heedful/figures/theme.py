@@ -62,7 +62,7 @@ def resolved(spec: dict[str, Any], scheme: int = 0) -> dict[str, Any]:
 
 FONT = "system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', sans-serif"
 CONFIG: dict[str, Any] = {
-    "background": None,
+    "background": "transparent",
     "font": FONT,
     "view": {"stroke": None},
     "axis": {
