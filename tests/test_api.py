@@ -20,6 +20,8 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 import heedful
+from commands import heedful as command
+from commands import script
 from heedful.api import DEFAULT_METHODS
 from heedful.engine.progress import Progress
 from heedful.models.model import Model
@@ -65,11 +67,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.fixture(scope="module")
 def model(run: Run) -> Model:
     return heedful.load(run.path)
-
-
-def command(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    code = "from heedful.cli import main; main()"
-    return subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True)
 
 
 def test_from_a_csv_to_an_explanation(run: Run, model: Model) -> None:
@@ -197,8 +194,7 @@ def test_the_command_line_explains(run: Run, tmp_path: Path) -> None:
 def test_a_slow_program_of_its_own_finds_the_same_numbers(run: Run) -> None:
     for experiment in ("correlation", "permutation", "adversarial"):
         heedful.run(experiment, run)
-    script = Path(__file__).parent.parent / "benchmarks" / "recompute.py"
-    done = subprocess.run([sys.executable, script, run.path], capture_output=True, text=True, check=False)
+    done = script(Path(__file__).parent.parent / "benchmarks" / "recompute.py", run.path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("\n") == 10
 

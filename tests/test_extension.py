@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+import commands
+
 HERE = Path(__file__).parent
 ENTRY_POINTS = """
 [heedful.experiments]
@@ -74,16 +76,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def heedful(place: Path, *words: str, fails: bool = False) -> str:
     """A command in that folder; what it printed."""
-    paths = [str(place / "site"), *filter(None, [os.environ.get("PYTHONPATH")])]
-    known = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, "-m", "heedful", *words],
-        cwd=place,
-        env=known,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = commands.heedful(*words, folder=place, installed=[place / "site"])
     assert (done.returncode != 0) == fails, done.stderr + done.stdout
     return done.stdout + done.stderr if fails else done.stdout
 

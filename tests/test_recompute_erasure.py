@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 import random
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import heedful
+from commands import script
 from heedful.engine.progress import Progress
 from heedful.store.run import Run
 
@@ -58,6 +57,6 @@ def test_a_slow_program_of_its_own_finds_the_same_numbers(tmp_path: Path, settin
     rows = {name: heedful.run(name, run) for name in ("erasure", "flips", "importance_sets")}
     flips = rows["importance_sets"].summary["rankings"]["attention"]["overall"]
     assert 0 < flips["never"] < flips["n"]  # some decisions flip, some do not
-    done = subprocess.run([sys.executable, SCRIPT, run.path], capture_output=True, text=True, check=False)
+    done = script(SCRIPT, run.path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("\n") == 1 + 4 + 4 + 3 + 5 + 1

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import heedful
+from commands import script
 from heedful.data.planted import generate
 from heedful.engine.progress import Progress
 from heedful.store.run import Run
@@ -38,7 +37,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def test_a_slow_program_of_its_own_finds_the_same_rows(run: Run, experiment: str) -> None:
     rows = heedful.run(experiment, run, limit=12, methods=METHODS[experiment])
     assert len(rows) == 12 * (len(METHODS[experiment]) + 3)
-    given = [sys.executable, str(SCRIPT), str(run.path), "--experiment", experiment]
-    done = subprocess.run(given, capture_output=True, text=True, check=False)
+    done = script(SCRIPT, run.path, "--experiment", experiment)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("largest difference") == 8 + 3 * (experiment == "planted")

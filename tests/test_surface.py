@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import heedful
+from commands import heedful as command
 from heedful.api.lists import list_added
 from heedful.cli import app
 from heedful.registry import EXPERIMENTS
@@ -23,14 +24,6 @@ def modules_after(code: str) -> set[str]:
     script = f"{code}\nimport sys, json\nprint('\\n' + json.dumps(sorted(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     return set(json.loads(done.stdout.splitlines()[-1]))
-
-
-def heedful_command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", "from heedful.cli import main; main()", *arguments],
-        capture_output=True,
-        text=True,
-    )
 
 
 @pytest.mark.parametrize(
@@ -86,11 +79,11 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help_with_an_example(command: str) -> None:
-    done = heedful_command(command, "--help")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example(name: str) -> None:
+    done = command(name, "--help")
     assert done.returncode == 0
-    assert "Example" in done.stdout or command == "data"
+    assert "Example" in done.stdout or name == "data"
 
 
 @pytest.mark.parametrize(
@@ -106,9 +99,7 @@ def test_every_command_has_help_with_an_example(command: str) -> None:
     ],
 )
 def test_a_mistake_is_one_sentence_and_exit_code_2(arguments: list[str], said: str, tmp_path: Path) -> None:
-    done = heedful_command(
-        *arguments, *(["--runs", str(tmp_path)] if arguments[0] in ("train", "study") else [])
-    )
+    done = command(*arguments, *(["--runs", str(tmp_path)] if arguments[0] in ("train", "study") else []))
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr
@@ -116,13 +107,13 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(arguments: list[str], said: s
 
 
 def test_debug_shows_the_traceback() -> None:
-    done = heedful_command("explain", "nowhere", "a text", "--debug")
+    done = command("explain", "nowhere", "a text", "--debug")
     assert done.returncode != 0
     assert "Traceback" in done.stderr
 
 
 def test_doctor_tells_what_is_there() -> None:
-    done = heedful_command("doctor", "--json")
+    done = command("doctor", "--json")
     assert done.returncode == 0
     report = json.loads(done.stdout)
     assert report["packages"]["torch"]
@@ -130,7 +121,7 @@ def test_doctor_tells_what_is_there() -> None:
 
 
 def test_version() -> None:
-    assert heedful_command("--version").stdout.strip() == f"heedful {heedful.__version__}"
+    assert command("--version").stdout.strip() == f"heedful {heedful.__version__}"
 
 
 def test_the_package_is_a_command() -> None:
