@@ -7,6 +7,7 @@ skips the tests; there (CI is set) it fails them.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,8 +28,9 @@ def axe_script() -> str:
     pytest.skip(missing)
 
 
-def violations(page: Page, script: str) -> list[str]:
-    """One line for each element that breaks a rule: the rule, what it says, and the element."""
+def violations(page: Page, script: str, rules: Sequence[str] = ()) -> list[str]:
+    """One line for each element that breaks a rule (of these): the rule, what it says, and the element."""
     page.evaluate(script)
-    found = page.evaluate("async () => (await axe.run(document, { resultTypes: ['violations'] })).violations")
+    asked = {"resultTypes": ["violations"]} | ({"runOnly": list(rules)} if rules else {})
+    found = page.evaluate("async (asked) => (await axe.run(document, asked)).violations", asked)
     return [f"{v['id']}: {v['help']}: {n['html'][:160]}" for v in found for n in v["nodes"]]
