@@ -5,8 +5,9 @@ BIN := $(VENV)/bin
 SOURCES := src tests benchmarks
 # Tests run in two processes, so each takes one thread; results do not depend on it.
 PYTEST := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(BIN)/pytest
+WORKERS := -n 2 --dist worksteal
 
-.PHONY: demo test check browser minilm bench faults format clean help
+.PHONY: demo test corpora check browser minilm bench faults format clean help
 
 help:  ## what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -32,7 +33,10 @@ browser:
 	  echo "no chromium: the browser tests will be skipped (install it to run them)"
 
 test: check browser  ## every check and every test
-	$(PYTEST) -n 2
+	$(PYTEST) $(WORKERS) -m "not corpora"
+
+corpora: $(VENV)/.dev  ## what the real corpora are, where HEEDFUL_DATA has them
+	$(PYTEST) $(WORKERS) -m corpora
 
 check: $(VENV)/.dev  ## format, lint, types, direction of imports
 	$(BIN)/ruff format --check $(SOURCES)

@@ -157,7 +157,7 @@ def test_given_texts_count_where_they_are_predicted_rightly() -> None:
         list(experiment.run(model, unlabelled, config, np.random.default_rng(4)))
 
 
-@pytest.mark.skipif("HEEDFUL_DATA" not in os.environ, reason="HEEDFUL_DATA says where the corpora are")
+@pytest.mark.corpora
 def test_the_corpora_themselves() -> None:
     for name, share in (("agreement_gulordava", 1.0), ("agreement_linzen", 0.3)):
         if not (Path(os.environ["HEEDFUL_DATA"]) / name).is_dir():

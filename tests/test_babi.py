@@ -85,8 +85,6 @@ def test_other_tasks_are_refused() -> None:
 
 
 def published(task: int) -> list[Story]:
-    if "HEEDFUL_DATA" not in os.environ:
-        pytest.skip("HEEDFUL_DATA does not say where the corpora are")
     rows = []
     for split in ("train", "test"):
         with gzip.open(Path(os.environ["HEEDFUL_DATA"]) / f"babi{task}" / f"{split}.jsonl.gz", "rt") as lines:

@@ -31,9 +31,6 @@ from heedful.data.tokenise import split_at_whitespace
 from heedful.errors import Mistake
 from heedful.records import SPLITS, Corpus, Split
 
-HEEDFUL_DATA = os.environ.get("HEEDFUL_DATA")
-needs_data = pytest.mark.skipif(not HEEDFUL_DATA, reason="HEEDFUL_DATA is not set")
-
 
 @pytest.fixture
 def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
@@ -403,14 +400,12 @@ def test_ones_own_file_stays_as_it_is(tmp_path: Path) -> None:
     assert fingerprint(load(path))[:16] == "7175156f60184e1c"
 
 
-@needs_data
 @pytest.mark.corpora
 @pytest.mark.parametrize("name", UNCHANGED_REAL)
 def test_real_corpora_stay_as_they_are(name: str) -> None:
     assert fingerprint(load(name))[:16] == UNCHANGED_REAL[name]
 
 
-@needs_data
 @pytest.mark.corpora
 @pytest.mark.parametrize("name", REAL)
 def test_counts_of_the_real_corpora(name: str) -> None:
@@ -423,7 +418,6 @@ def test_counts_of_the_real_corpora(name: str) -> None:
     assert describe(corpus).example["words"]
 
 
-@needs_data
 @pytest.mark.corpora
 def test_real_20news_is_the_authors_split_after_the_filter() -> None:
     corpus = load("20news")
@@ -434,7 +428,6 @@ def test_real_20news_is_the_authors_split_after_the_filter() -> None:
         assert max(len(example.passage) for example in corpus[split]) <= 500
 
 
-@needs_data
 @pytest.mark.corpora
 def test_labels_have_names_that_people_know() -> None:
     assert real("agnews4").labels == ("World", "Sports", "Business", "Sci/Tech")
@@ -446,7 +439,6 @@ def test_labels_have_names_that_people_know() -> None:
     assert [corpus.labels[e.label or 0] for e in corpus["test"]] == [row["group"] for row in rows]
 
 
-@needs_data
 @pytest.mark.corpora
 def test_real_evidence_points_at_the_right_words() -> None:
     corpus = real("sst_wiki")

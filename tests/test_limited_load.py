@@ -21,7 +21,6 @@ from heedful.errors import Mistake
 from heedful.records import SPLITS, Corpus, Split
 
 HEEDFUL_DATA = os.environ.get("HEEDFUL_DATA")
-needs_data = pytest.mark.skipif(not HEEDFUL_DATA, reason="HEEDFUL_DATA is not set")
 REAL = sorted(
     name
     for name in (locate.others([Path(HEEDFUL_DATA)]) if HEEDFUL_DATA else [])
@@ -67,7 +66,6 @@ def test_built_in_corpora(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name:
     assert_same(load(name, seed=3), name, 7, seed=3)
 
 
-@needs_data
 @pytest.mark.corpora
 @pytest.mark.parametrize("name", REAL)
 def test_real_corpora(name: str) -> None:

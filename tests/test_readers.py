@@ -19,7 +19,6 @@ from heedful.data.readers.tables import read_table
 from heedful.errors import Mistake
 
 HEEDFUL_DATA = os.environ.get("HEEDFUL_DATA")
-needs_data = pytest.mark.skipif(not HEEDFUL_DATA, reason="HEEDFUL_DATA is not set")
 
 
 def write(path: Path, content: str | bytes) -> Path:
@@ -434,7 +433,6 @@ def test_separated_rows_agree_with_the_csv_module(tmp_path: Path) -> None:
     assert read_back == table
 
 
-@needs_data
 @pytest.mark.corpora
 def test_real_trees_give_the_authors_words(tmp_path: Path) -> None:
     assert HEEDFUL_DATA
@@ -449,7 +447,6 @@ def test_real_trees_give_the_authors_words(tmp_path: Path) -> None:
         assert [(r.text, int(r.label == "positive")) for r in rows if r.split == split] == pairs
 
 
-@needs_data
 @pytest.mark.corpora
 def test_real_messages_are_stripped_as_by_scikit_learn() -> None:
     assert HEEDFUL_DATA

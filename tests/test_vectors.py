@@ -155,8 +155,6 @@ def test_a_name_is_looked_for_in_the_data_folders(tmp_path: Path) -> None:
 
 @pytest.mark.corpora
 def test_real_vectors_by_name() -> None:
-    if "HEEDFUL_DATA" not in os.environ:
-        pytest.skip("HEEDFUL_DATA does not say where the vectors are")
     vocabulary = Vocabulary.build([tokenizer("spacy")("the film was wonderful , great and zzyzzxq")])
     vectors = load_vectors("glove6b_100d", vocabulary, [Path(os.environ["HEEDFUL_DATA"])], rng=rng())
     assert vectors.matrix.shape == (len(vocabulary), 100)
