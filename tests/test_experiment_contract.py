@@ -77,7 +77,7 @@ def rows_of(
 
 
 @each_case
-def test_rows_have_the_common_columns_and_a_summary_for_json(
+def test_rows_have_the_common_columns_do_not_depend_on_the_batches_and_have_a_summary_for_json(
     name: str, options: dict[str, Any], task: zoo.TaskName
 ) -> None:
     experiment, table = rows_of(name, options, task, [list(range(6))])
@@ -91,6 +91,18 @@ def test_rows_have_the_common_columns_and_a_summary_for_json(
     assert sorted(set(table["example"].to_pylist())) == list(range(6))
     text = json.dumps(experiment.summarise(table), allow_nan=False)
     assert text == json.dumps(experiment.summarise(table), allow_nan=False)
+    _, apart = rows_of(name, options, task, [[4], [5, 0, 2], [3, 1]])
+    assert table.schema.equals(apart.schema)
+    same_rows(table, apart)
+
+
+def same_rows(one: pa.Table, other: pa.Table) -> None:
+    for column in one.column_names:
+        for value, again in zip(one[column].to_pylist(), other[column].to_pylist(), strict=True):
+            if isinstance(value, float | list):
+                assert value == pytest.approx(again, abs=1e-7)
+            else:
+                assert value == again
 
 
 # Each experiment with every encoder and every attention, task by task.
@@ -115,24 +127,8 @@ def test_every_encoder_and_attention_can_be_asked(
         batches = [(np.array(part), whole.rows(torch.tensor(part))) for part in split]
         given = zoo.beside(experiment, config, whole, task)
         tables.append(to_table(experiment.run(model, batches, config, np.random.default_rng(0), **given)))
-    together, apart = tables
-    for column in together.column_names:
-        for one, other in zip(together[column].to_pylist(), apart[column].to_pylist(), strict=True):
-            assert one == (pytest.approx(other, abs=1e-7) if isinstance(one, float | list) else other)
-    json.dumps(experiment.summarise(together), allow_nan=False)
-
-
-@each_case
-def test_rows_do_not_depend_on_the_batches(name: str, options: dict[str, Any], task: zoo.TaskName) -> None:
-    _, together = rows_of(name, options, task, [[0, 1, 2, 3, 4, 5]])
-    _, apart = rows_of(name, options, task, [[4], [5, 0, 2], [3, 1]])
-    assert together.schema.equals(apart.schema)
-    for column in together.column_names:
-        for one, other in zip(together[column].to_pylist(), apart[column].to_pylist(), strict=True):
-            if isinstance(one, float | list):
-                assert one == pytest.approx(other, abs=1e-7)
-            else:
-                assert one == other
+    same_rows(*tables)
+    json.dumps(experiment.summarise(tables[0]), allow_nan=False)
 
 
 @pytest.mark.parametrize(
