@@ -32,7 +32,7 @@ browser:
 	  apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || \
 	  echo "no chromium: the browser tests will be skipped (install it to run them)"
 
-test: check browser  ## every check and every test
+test: check browser  ## every check, and every test but those of the real corpora
 	$(PYTEST) $(WORKERS) -m "not corpora"
 
 corpora: $(VENV)/.dev  ## what the real corpora are, where HEEDFUL_DATA has them
