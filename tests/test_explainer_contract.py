@@ -15,7 +15,11 @@ from heedful.records import Batch
 from zoo import ATTENTION_NAMES, ENCODER_NAMES, KINDS, N_LABELS, TaskName, batch, network, row, rows
 
 SURROGATES = ("lime", "shap")
-FAST = {"lime": {"n_samples": 30}, "shap": {"n_permutations": 1}, "integrated_gradients": {"n_steps": 8}}
+FAST = {
+    "lime": {"n_samples": 10, "max_samples": 10},
+    "shap": {"n_permutations": 1},
+    "integrated_gradients": {"n_steps": 8},
+}
 METHODS = [name for name, explainer in EXPLAINERS.items() if explainer.needs <= AttentiveClassifier.can]
 # One axis at a time, then some of all: a method that holds on these has met every layer with every other.
 SOME = [

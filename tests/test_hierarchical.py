@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -333,10 +334,17 @@ def test_sentences_of_any_words_are_those_of_spacy(forms: list[str]) -> None:
 
 
 def by_spacy(forms: tuple[str, ...]) -> list[int]:
-    import spacy
     from spacy.tokens import Doc
 
-    nlp = spacy.blank("en")
-    pipe = nlp.add_pipe("sentencizer")
-    doc = pipe(Doc(nlp.vocab, words=list(forms)))
+    nlp = english()
+    doc = nlp(Doc(nlp.vocab, words=list(forms)))
     return [number for number, sentence in enumerate(doc.sents) for _ in sentence]
+
+
+@cache
+def english() -> Any:
+    import spacy
+
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    return nlp
