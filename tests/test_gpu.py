@@ -19,7 +19,7 @@ from heedful.experiments import find, to_table
 from heedful.explainers import EXPLAINERS
 from heedful.models import build
 from heedful.models.training import TrainingState, fit, predict
-from test_explainer_contract import METHODS
+from test_explainer_contract import FAST, METHODS
 from test_training import encoded
 
 CONFIG = TrainingConfig(epochs=2, batch_size=16, learning_rate=0.01)
@@ -69,14 +69,9 @@ def test_training_there_is_training_here(n_labels: int, has_query: bool, stop: b
 @pytest.mark.parametrize("name", sorted(set(METHODS) - {"shap"}))  # it asks as lime does, more slowly
 @pytest.mark.parametrize(("encoder", "task"), EACH)
 def test_explainers(name: str, encoder: EncoderName, task: zoo.TaskName) -> None:
-    explainer, few, lengths = EXPLAINERS[name], dict[str, int](), [5, 1, 9, 2]
-    if name == "integrated_gradients":
-        few["n_steps"] = 4
-    elif name == "lime":  # each answer of the model is the same question again, and slow here
-        few["n_samples"] = few["max_samples"] = 4
-        lengths = [3, 1]
-    texts = zoo.batch(lengths, task)
+    texts = zoo.batch([5, 1, 9, 2], task)
     assert texts.labels is not None
+    explainer, few = EXPLAINERS[name], FAST.get(name, {})
     here = explainer.run(zoo.network(encoder, task=task), texts, texts.labels, **few)
     with a_gpu() as gpu:
         model, moved = zoo.network(encoder, task=task).to(gpu), texts.to(gpu)
