@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from heedful.engine.study import read_study
+from heedful.engine.study_file import read_study
 from heedful.experiments.correlation_baselines import error, reproduced, same_order
 from heedful.experiments.correlation_cells import SYMBOLS, Cell, cells
 from heedful.measure.prediction import far, variation

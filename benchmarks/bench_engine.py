@@ -18,7 +18,8 @@ from heedful.engine.carry_out import Engine, carry_out
 from heedful.engine.configure import configure
 from heedful.engine.plan import plan
 from heedful.engine.progress import Progress
-from heedful.engine.study import read_study, select
+from heedful.engine.study_file import read_study
+from heedful.engine.study_part import select
 from heedful.engine.workspace import Workspace
 
 TASKS, TEXTS, EPOCHS = 8, 3_000, 20

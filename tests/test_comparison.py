@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 
 from heedful.api.studies import compare, kept_runs
 from heedful.cli import app
-from heedful.engine.study import PublishedBy, Study, read_study, study_names
+from heedful.engine.study import PublishedBy, Study
+from heedful.engine.study_file import read_study, study_names
 from heedful.errors import Mistake
 from heedful.experiments import Published
 from heedful.experiments.comparison import Table, difference

@@ -17,7 +17,9 @@ from heedful.engine.commands import command, train_words
 from heedful.engine.configure import configure
 from heedful.engine.data_sources import find_data, source_fingerprint
 from heedful.engine.plan import ask, kinds_of, plan
-from heedful.engine.study import Study, read_study, select
+from heedful.engine.study import Study
+from heedful.engine.study_file import read_study
+from heedful.engine.study_part import select
 from heedful.engine.task import Task
 from heedful.engine.workspace import Workspace
 from heedful.errors import Mistake

@@ -20,7 +20,8 @@ from starlette.testclient import TestClient
 
 import webruns
 import zoo
-from heedful.engine.study import Study, read_study
+from heedful.engine.study import Study
+from heedful.engine.study_file import read_study
 from heedful.errors import Mistake
 from heedful.experiments import (
     EXPERIMENTS,

@@ -22,7 +22,8 @@ import torch
 import heedful
 from heedful import api, cli
 from heedful.engine.progress import Progress
-from heedful.engine.study import read_study, select
+from heedful.engine.study_file import read_study
+from heedful.engine.study_part import select
 from heedful.errors import Mistake
 from heedful.models.model import Model
 from heedful.registry import EXPERIMENTS, EXPLAINERS

@@ -12,7 +12,9 @@ from scipy import stats
 
 from heedful.api.studies import compare, keep_runs, kept_runs, plan_study
 from heedful.engine.progress import Progress
-from heedful.engine.study import Question, Study, Variant, read_numbers, read_study, select
+from heedful.engine.study import Question, Study, Variant
+from heedful.engine.study_file import read_numbers, read_study
+from heedful.engine.study_part import select
 from heedful.errors import Mistake
 from heedful.experiments import EXPERIMENTS, Published
 from heedful.experiments.comparison import Evidence

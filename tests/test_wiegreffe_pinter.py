@@ -28,7 +28,8 @@ from heedful.engine.configure import configure
 from heedful.engine.data_sources import DataSource
 from heedful.engine.plan import Plan, ask, plan, plan_for_run
 from heedful.engine.progress import Progress
-from heedful.engine.study import read_study, select
+from heedful.engine.study_file import read_study
+from heedful.engine.study_part import select
 from heedful.engine.workspace import Workspace
 from heedful.errors import Mistake
 from heedful.experiments import Trial, find, to_table

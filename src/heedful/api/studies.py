@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from heedful.engine.estimate import Estimate
     from heedful.engine.plan import Plan
     from heedful.engine.schedule import Report
-    from heedful.engine.study import Selection
+    from heedful.engine.study_part import Selection
     from heedful.engine.task import Ask
     from heedful.engine.workspace import Workspace
     from heedful.explanation import Explanation
@@ -76,7 +76,7 @@ class PlannedStudy:
 
     def finished(self) -> list[Finished]:
         """Every finished run of the study in the folder."""
-        from heedful.engine.study import read_study
+        from heedful.engine.study_file import read_study
         from heedful.report.comparison import finished_runs
 
         return finished_runs(self.workspace.runs, read_study(self.name), self.vectors)
@@ -84,7 +84,7 @@ class PlannedStudy:
 
 def compare(name: str, runs: Sequence[Finished]) -> str:
     """Runs of a study beside what was published: its page, as Markdown."""
-    from heedful.engine.study import notes_of, read_study
+    from heedful.engine.study_file import notes_of, read_study
     from heedful.report.comparison import page
 
     return page(name, runs, read_study(name), notes_of(name))
@@ -92,7 +92,7 @@ def compare(name: str, runs: Sequence[Finished]) -> str:
 
 def kept_runs(name: str, path: Path) -> list[Finished]:
     """The runs of a study whose summaries a file has."""
-    from heedful.engine.study import read_study
+    from heedful.engine.study_file import read_study
     from heedful.report.summaries_file import read_summaries
 
     return read_summaries(path, read_study(name))
@@ -121,14 +121,15 @@ def plan_study(
     known: Sequence[Finished] = (),
     **part: Any,
 ) -> PlannedStudy:
-    """A study by name or TOML file. `part` is what of it (see `engine.study.select`): datasets, encoders, seeds, ...
+    """A study by name or TOML file. `part` is what of it (`engine.study_part.select`): datasets, encoders, seeds, ...
 
     `known`: runs that were finished elsewhere. They are not planned again; what was asked of them must be what is asked
     now, because one page is made of both. Which were asked by another version of an experiment is said on the page.
     """
     from heedful.engine.data_sources import DataSource
     from heedful.engine.plan import plan
-    from heedful.engine.study import read_study, select
+    from heedful.engine.study_file import read_study
+    from heedful.engine.study_part import select
     from heedful.engine.workspace import Workspace
 
     check_gpus(gpus, engine)

@@ -39,7 +39,7 @@ def corpora(incomplete: str) -> Offers:
 
 
 def studies(incomplete: str) -> Offers:
-    from heedful.engine.study import read_study, study_names
+    from heedful.engine.study_file import read_study, study_names
 
     names = [name for name in study_names() if name.startswith(incomplete)]
     return [(name, read_study(name).title) for name in names]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from heedful.engine.study import read_study, study_names
+from heedful.engine.study_file import read_study, study_names
 from heedful.experiments import Published
 from heedful.experiments.comparison import SETTING, Table
 from heedful.experiments.description import Setting
