@@ -243,7 +243,7 @@ def test_a_study_like_another(tmp_path: Path) -> None:
     """Everything that it does not say; of [on.DATASET] what the models are, not how often or what is asked."""
     study, like = read_study("jain-wallace"), read_study("jain-wallace-setup")
     assert like.by_encoder == study.by_encoder
-    assert set(like.on) == {"sst", "20news", "babi1"}
+    assert set(like.on) == {"sst", "20news", "babi1", "babi2"}
     assert like.on["babi1"].by_encoder == study.on["babi1"].by_encoder
     assert (like.on["babi1"].seeds, like.on["babi1"].limits, like.options) == (None, {}, {})
     same = like.config("babi1", "cnn", "additive", 1, "glove", "authors")
