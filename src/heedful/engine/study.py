@@ -43,6 +43,9 @@ class Variant(Config):
     datasets: tuple[str, ...] | None = None  # that it can be trained on; None: all
     judged_by: tuple[str, ...] = ()  # the measures that it was proposed by
 
+    def fits(self, dataset: str) -> bool:
+        return self.datasets is None or dataset in self.datasets
+
 
 class Question(Config):
     """What is asked of the variants, and the measures (`Measure.key`, or `accuracy`) that answer it."""

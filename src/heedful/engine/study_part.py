@@ -56,6 +56,7 @@ def select(
     for variant in variants:
         if variant not in study.variants:
             raise one_of("variant", variant, list(study.variants))
+    known = study.variants or {"": Variant()}
     missing: dict[str, str] = {}
     configs = []
     for dataset in dict.fromkeys(datasets or study.datasets):
@@ -66,7 +67,7 @@ def select(
             dict.fromkeys(encoders or study.encoders),
             dict.fromkeys(attentions or study.attentions),
             range(seeds or study.on.get(dataset, OnDataset()).seeds or study.seeds),
-            [name for name in variants or study.variants or ("",) if _fits(study, name, dataset)],
+            [name for name in variants or known if known[name].fits(dataset)],
         )  # the variants of one seed stand together: what is finished can be compared
         configs += [
             study.config(dataset, encoder, attention, seed, vectors, variant)
@@ -86,12 +87,6 @@ def select(
         if (here.options, here.limits, here.experiments) != ({}, {}, None)
     }
     return Selection(tuple(configs), asks(OnDataset()), missing, others)
-
-
-def _fits(study: Study, variant: str, dataset: str) -> bool:
-    """Whether a variant can be trained on a dataset."""
-    datasets = study.variants.get(variant, Variant()).datasets
-    return datasets is None or dataset in datasets
 
 
 def not_here(dataset: str, data_dirs: Sequence[Path]) -> str | None:
