@@ -2,8 +2,10 @@
 
     python benchmarks/agreement_before.py docs/results/jain-wallace-before.md docs/results/jain-wallace.parquet
 
-The earlier page has means of two digits, which is all that is left of its runs. Both are told with the same sentences;
-prediction intervals are those of today's seeds for both, because the earlier runs had one seed almost everywhere.
+A Markdown table. The earlier page has means of two digits, which is all that is left of its runs. Beside both stands
+what needs no model: one constant for each encoder and measure, the mean of the published numbers, and for the order the
+rule "average > CNN > BiLSTM". Constants and prediction intervals are those of all cells of today's page, whichever are
+told.
 """
 
 from __future__ import annotations
@@ -15,9 +17,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from heedful.engine.study_file import read_study
-from heedful.experiments.correlation_baselines import error, reproduced, same_order
+from heedful.experiments.correlation_baselines import (
+    Value,
+    by_rule,
+    constant,
+    error,
+    ours,
+    reproduced,
+    same_order,
+)
 from heedful.experiments.correlation_cells import SYMBOLS, Cell, cells
-from heedful.measure.prediction import far, variation
+from heedful.measure.prediction import Variation, far, variation
 from heedful.report.comparison import by_setting, evidence
 from heedful.report.summaries_file import read_summaries
 
@@ -33,17 +43,19 @@ def read_page(path: Path) -> Iterator[tuple[Key, float]]:
             yield ((dataset, encoder, attention), pairs[symbol], label), float(mean)
 
 
-def tell(what: str, found: list[Cell], far_of: list[Cell]) -> None:
+def row(what: str, found: list[Cell], varied: Variation, order: Value = ours) -> str:
     near, known = reproduced(found)
-    same, pairs = same_order(found)
-    errors = (error(found, at) for at in range(2))
-    varied = variation((cell.ours, cell.means) for cell in far_of)
+    same, pairs = same_order(found, order)
+    errors = ("-" if (one := error(found, at)) is None else f"{one:.3f}" for at in range(len(found[0].means)))
     told = [beyond for cell in found if (beyond := far(cell.ours, cell.means, varied)) is not None]
-    print(
-        f"{what}: within .12 {near} of {known}; mean absolute error "
-        + ", ".join("-" if one is None else f"{one:.3f}" for one in errors)
-        + f"; inside the prediction interval {told.count(False)} of {len(told)}; encoders in order {same} of {pairs}"
-    )
+    shares = (f"{told.count(False)} of {len(told)}", f"{same} of {pairs}")
+    return f"| {' | '.join((what, f'{near} of {known}', *errors, *shares))} |"
+
+
+def with_means(found: list[Cell], mean_of: Value) -> list[Cell]:
+    """The same cells with other means of ours."""
+    means = [(cell, mean_of(cell)) for cell in found]
+    return [replace(cell, ours=replace(cell.ours, mean=mean)) for cell, mean in means if mean is not None]
 
 
 def main() -> None:
@@ -53,25 +65,32 @@ def main() -> None:
     parser.add_argument("page", type=Path)
     parser.add_argument("summaries", type=Path)
     parser.add_argument("--dataset", nargs="+", help="only these")
+    parser.add_argument("--called", default="before", help="what the earlier page is called in the table")
     given = parser.parse_args()
     study, before = read_study("jain-wallace"), dict(read_page(given.page))
     sources = [source.name for source in study.sources]
     runs = by_setting(read_summaries(given.summaries, study), study)
+    page = list(cells(evidence("correlation", runs, study.numbers, sources)))
+    varied = variation((cell.ours, cell.means) for cell in page)
     today = [
         cell
-        for cell in cells(evidence("correlation", runs, study.numbers, sources))
+        for cell in page
         if (cell.setting, cell.pair, cell.label) in before
         and cell.setting[0] in (given.dataset or study.datasets)
     ]
-    earlier = [
-        replace(cell, ours=replace(cell.ours, mean=before[cell.setting, cell.pair, cell.label]))
-        for cell in today
-    ]
-    print(f"{len(today)} cells that both have; errors are to {' and '.join(sources)}")
-    for dataset in (None, *dict.fromkeys(cell.setting[0] for cell in today)):
-        here = [[cell for cell in some if dataset in (None, cell.setting[0])] for some in (earlier, today)]
-        for what, some in zip(("before", "after"), here, strict=True):
-            tell(f"{dataset or 'all'}, {what}", some, today)
+    rows = {
+        given.called: (with_means(today, lambda cell: before[cell.setting, cell.pair, cell.label]), ours),
+        "this page": (today, ours),
+        "no model": (with_means(today, constant(page)), by_rule),
+    }
+    errors = " | ".join(f"error to {source}" for source in sources)
+    print(f"| | within .12 | {errors} | inside the interval | encoders in order |")
+    print("|---" * (4 + len(sources)) + "|")
+    datasets = list(dict.fromkeys(cell.setting[0] for cell in today))
+    for dataset in (None, *datasets) if len(datasets) > 1 else datasets:
+        for what, (found, order) in rows.items():
+            here = [cell for cell in found if dataset in (None, cell.setting[0])]
+            print(row(f"{dataset or 'all'}, {what}", here, varied, order))
 
 
 if __name__ == "__main__":
