@@ -78,7 +78,7 @@ def main() -> None:
         if (cell.setting, cell.pair, cell.label) in before
         and cell.setting[0] in (given.dataset or study.datasets)
     ]
-    rows = {
+    rows: dict[str, tuple[list[Cell], Value]] = {
         given.called: (with_means(today, lambda cell: before[cell.setting, cell.pair, cell.label]), ours),
         "this page": (today, ours),
         "no model": (with_means(today, constant(page)), by_rule),
@@ -87,7 +87,8 @@ def main() -> None:
     print(f"| | within .12 | {errors} | inside the interval | encoders in order |")
     print("|---" * (4 + len(sources)) + "|")
     datasets = list(dict.fromkeys(cell.setting[0] for cell in today))
-    for dataset in (None, *datasets) if len(datasets) > 1 else datasets:
+    several: list[str | None] = [None] if len(datasets) > 1 else []
+    for dataset in (*several, *datasets):
         for what, (found, order) in rows.items():
             here = [cell for cell in found if dataset in (None, cell.setting[0])]
             print(row(f"{dataset or 'all'}, {what}", here, varied, order))
