@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 import pytest
@@ -14,3 +15,9 @@ settings.load_profile("heedful")
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("corpora") and not os.environ.get("HEEDFUL_DATA"):
         pytest.skip("HEEDFUL_DATA does not say where the real corpora are")
+
+
+def pytest_collection_finish() -> None:
+    """What is loaded by now stays until the end: the collector need not go through it again and again."""
+    gc.collect()
+    gc.freeze()
