@@ -78,6 +78,8 @@ def main() -> None:
         if (cell.setting, cell.pair, cell.label) in before
         and cell.setting[0] in (given.dataset or study.datasets)
     ]
+    if not today:
+        parser.error(f"{given.page} and {given.summaries} have no cell in common, of the datasets asked for")
     rows: dict[str, tuple[list[Cell], Value]] = {
         given.called: (with_means(today, lambda cell: before[cell.setting, cell.pair, cell.label]), ours),
         "this page": (today, ours),
