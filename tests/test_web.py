@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -208,6 +209,25 @@ def test_a_list_of_old_runs_does_not_wait_for_their_verdicts(
     page = client.get("/").text
     assert "data-refresh" not in page
     assert 'class="grade' in page
+
+
+def test_a_folder_named_like_a_column_changes_no_number(
+    folder: Path, client: TestClient, tmp_path: Path
+) -> None:
+    """Hydra names folders so, and DuckDB takes such a name for a column unless it is told not to."""
+    odd = tmp_path / "example=2" / "median=0.9" / "predicted=0" / "max_attention=0.1"
+    shutil.copytree(folder, odd, symlinks=True)
+    other = TestClient(create_app(Library(odd)), base_url="http://localhost")
+    addresses = (
+        f"/runs/{A}", f"/runs/{A}/permutation", f"/runs/{A}/examples/2", "/?measure=permutation",
+        f"/runs/{A}/adversarial?label=1&alow=0.25&ahigh=0.5", f"/compare?a={A}&b={B}",
+        f"/runs/{A}/correlation?pair=attention/omission&column=overlap&sort=-value&low=0.5&high=1",
+    )  # fmt: skip
+    for address in addresses:
+        here, there = (
+            json.dumps(data(one, address)).replace(str(odd), str(folder)) for one in (client, other)
+        )
+        assert here == there, address
 
 
 def test_rows_of_another_version_leave_the_page_standing(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ class Results:
         if (table, by) not in self._groups:
             name = _quoted(by)
             sql = (
-                f"select {name}::varchar from read_parquet(?, file_row_number = true) "
+                f"select {name}::varchar from {scan('file_row_number')} "
                 f"group by {name} order by min(file_row_number), {name}"
             )
             rows = self.query(sql, [plain_path(table[0])], table[0]).fetchall()
@@ -104,7 +104,7 @@ class Results:
         where, asked = _only(group)
         sql = (
             f"select example::bigint, coalesce(predicted, -1)::bigint, {extra[0]}::double, "
-            f"coalesce({extra[1]}, 0)::bigint, {_quoted(column)}::double from read_parquet(?) {where}"
+            f"coalesce({extra[1]}, 0)::bigint, {_quoted(column)}::double from {scan()} {where}"
         )
         found = list(self.query(sql, [plain_path(table[0]), *asked], table[0]).fetchnumpy().values())
         example, predicted, attention, n_words, value = (np.ma.asarray(array) for array in found)
@@ -144,7 +144,7 @@ class Results:
         sql = (
             f"select filename, coalesce(predicted, -1)::bigint as label, "
             f"greatest(0, least(? - 1, floor(({_quoted(column)} - ?) / ? * ?)))::bigint as bin, count(*) "
-            f"from read_parquet(?, filename = true, union_by_name = true) {where} "
+            f"from {scan('filename', 'union_by_name')} {where} "
             f"and {_quoted(column)} is not null group by all"
         )
         asked = [bins, low, high - low, bins, [plain_path(path) for path, _ in tables]]
@@ -166,7 +166,7 @@ class Results:
         return self._rows.get((table, example), lambda: self._read_rows(table, example))
 
     def _read_rows(self, table: File, example: int) -> list[dict[str, Any]]:
-        sql = "select * from read_parquet(?) where example = ?"
+        sql = f"select * from {scan()} where example = ?"
         if "example" not in self.footer(table).columns:
             return []
         cursor = self.query(sql, [plain_path(table[0]), example], table[0])
@@ -177,7 +177,7 @@ class Results:
         """A column of lists of numbers, by place, of a page of instances."""
         if not {"example", column} <= set(self.footer(table).columns) or not places:
             return {}
-        sql = f"select example::bigint, {_quoted(column)} from read_parquet(?) where example in (select unnest(?))"
+        sql = f"select example::bigint, {_quoted(column)} from {scan()} where example in (select unnest(?))"
 
         def read() -> dict[int, list[float]]:
             found = self.query(sql, [plain_path(table[0]), list(places)], table[0]).fetchall()
@@ -190,7 +190,7 @@ class Results:
         where, of_group = _only(group)
         name = _quoted(column)
         sql = (
-            f"select min({name})::double, max({name})::double from read_parquet(?, union_by_name = true) "
+            f"select min({name})::double, max({name})::double from {scan('union_by_name')} "
             f"{where} and isfinite({name}::double)"
         )
         ends = []
@@ -248,6 +248,13 @@ def _only(group: Group | None) -> tuple[str, list[str]]:
 def total(counts: Mapping[int, Sequence[int]]) -> list[int]:
     """Over all labels."""
     return [sum(bins) for bins in zip(*counts.values(), strict=True)] if counts else []
+
+
+def scan(*options: str) -> str:
+    """What a query reads from: the files of its parameter, and nothing of their folders' names. Left to itself DuckDB
+    takes a folder `median=0.9` for a column (a Hive partition), and shows .9 in place of every median."""
+    given = ["?", *(f"{name} = true" for name in options), "hive_partitioning = false"]
+    return f"read_parquet({', '.join(given)})"
 
 
 def plain_path(path: Path) -> str:
