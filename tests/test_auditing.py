@@ -704,6 +704,11 @@ def test_the_table_has_a_row_for_each_method(hostile: Audit) -> None:
     table = hostile.table
     assert list(table["method"]) == [one.method for one in hostile.standings.order]
     assert table.loc[0, "answer"] == "better"
+    second = hostile.standings.order[1].to_best
+    assert second is not None
+    named = ["behind_best", "behind_best_low", "behind_best_high"]
+    assert list(table.loc[1, named]) == [second.difference, second.low, second.high]
+    assert table.loc[0, named].isna().all()
     assert not hostile.passed
     assert replace(hostile, outcomes=()).passed
     assert hostile.check("performance.accuracy > 0.5")[0].met
