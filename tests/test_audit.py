@@ -24,6 +24,7 @@ from typer.testing import CliRunner, Result
 import heedful
 from heedful.api import audit_plan
 from heedful.api.audit import given_texts
+from heedful.api.audit_sample import explain_sample
 from heedful.api.audit_subject import Answered, InFolder, open_subject
 from heedful.auditing.bars import parse_bars
 from heedful.auditing.budget import Asked
@@ -257,6 +258,31 @@ def test_when_the_time_is_over_every_question_ends(run: Run, monkeypatch: pytest
     assert [(one.experiment, one.texts) for one in found.questions] == [("faithfulness", 2)]
     for name in ("erasure", "correlation"):
         assert found.left_out[name] == "there was no time left in 1 h: give more with --budget"
+
+
+def test_without_time_to_explain_the_cost_is_what_is_declared(run: Run) -> None:
+    """Nothing is explained, and still no cost in passes is unknown: those that are counted are the same."""
+    model = heedful.load(run)
+    texts = [
+        *open_subject(run, given_texts(None, None, None, None, "test", None, None, ()), QUIET).looked.values()
+    ][:3]
+    methods = ["lrp", "gradient", "omission", "integrated_gradients", "attention", "random"]
+    declared, nothing = explain_sample(model, texts, methods, 0.0, QUIET)
+    assert len(nothing) == 0
+    counted, shown = explain_sample(model, texts, methods, 600.0, QUIET)
+    assert len(shown) == 3
+    for name in methods:
+        one, other = declared[name], counted[name]
+        assert one.cost is not None
+        assert other.cost is not None
+        assert np.isnan(one.cost.seconds)
+        assert not np.isnan(other.cost.seconds)
+        if name != "integrated_gradients":  # which takes more steps here until its promise is kept
+            assert one.cost.passes == other.cost.passes
+        assert one.checks == ()
+        assert not other.unchecked
+    assert declared["lrp"].unchecked
+    assert not declared["gradient"].unchecked
 
 
 def test_networks_are_stopped_and_then_left_alone() -> None:

@@ -125,6 +125,9 @@ def test_planted_is_graded_by_the_way_from_chance_to_all(found: float, grade: st
     assert verdict.grade == grade
     assert verdict.value == pytest.approx((value.mean() - chance.mean()) / (1 - chance.mean()))
     assert "leave-one-out 100%" in verdict.sentence
+    others, _, controls = verdict.sentence.partition(" Controls: ")
+    assert "random order" not in others.partition(" Others: ")[2]
+    assert "random order" in controls
 
 
 def test_an_order_by_chance_is_no_better_than_chance() -> None:

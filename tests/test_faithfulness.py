@@ -19,6 +19,7 @@ import heedful
 import zoo
 from heedful.errors import Mistake
 from heedful.experiments import Trial, find, to_table
+from heedful.experiments.faithfulness_description import told
 from heedful.experiments.faithfulness_metrics import (
     LOW_IS_GOOD,
     METRICS,
@@ -39,6 +40,7 @@ from heedful.experiments.faithfulness_removals import Removals, flipped, words_o
 from heedful.experiments.faithfulness_summary import summarise
 from heedful.explainers.edits import Edits
 from heedful.explainers.perturb import predict
+from heedful.figures.names import method_name
 from heedful.measure.columns import Bools, Floats, Ints, column, rows_of
 from heedful.models.link import IDENTITY, LOG_ODDS, SIGMOIDS, SOFTMAX
 from heedful.models.network import Network
@@ -314,6 +316,27 @@ def test_a_black_box_is_asked_with_what_it_can() -> None:
     assert "leave-one-out" in verdict.sentence
     with pytest.raises(Mistake, match=r"none of the methods .*: attention: needs attends"):
         heedful.run("faithfulness", heedful.wrap(score, labels=["neg", "pos"]), TEXTS, methods=["attention"])
+
+
+def test_a_control_is_not_among_the_methods_of_the_sentence() -> None:
+    """ "random order cannot be told from a random order or is worse" said nothing of a method."""
+    table = rows("binary", [4, 5, 6, 3], {"methods": ["omission", "random", "uniform"]})
+    summary = summarise(table)
+    operator = summary["reached"]["operator"]
+    assert {"omission", "random", "uniform"} == set(summary["methods"])
+    for better in (False, True):
+        for name in ("random", "uniform"):
+            summary["methods"][name][operator]["comprehensiveness"]["against_random"]["better"] = better
+        said = told(summary, operator)
+        methods = said.split("The control ")[0]
+        assert method_name("uniform") not in methods
+        assert method_name("random") not in methods.replace("better than a random order", "").replace(
+            "told from a random order", ""
+        )
+        assert ("The control random order, which knows nothing, was called better" in said) == better
+    assert not any(
+        "random" in flag.split(" is better than random")[0] for flag in summary["operators"]["flags"]
+    )
 
 
 def test_one_word_and_no_word() -> None:

@@ -264,9 +264,11 @@ def preview(subject: Audited, plan: Plan, budget: float) -> str:
 
     texts = list(subject.looked.values())
     length = sum(len(example.passage) for example in texts) / max(1, len(texts))
+    controls = [name for name in plan.methods if EXPLAINERS.find(name).kind == "control"]
     lines = [
         f"{subject.name} on {subject.data}: {subject.size:,} texts of about {length:.0f} words, in {in_time(budget)}",
-        f"methods: {', '.join(plan.methods)}",
+        f"methods: {', '.join(one for one in plan.methods if one not in controls)}",
+        *([f"control: {', '.join(controls)}"] if controls else []),
     ]
     for name in plan.experiments:
         by_text, by_word = find(name).forwards

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,8 @@ from heedful.engine.processors import stopped_after
 from heedful.engine.progress import Progress
 from heedful.errors import Mistake
 from heedful.explainers import EXPLAINERS
-from heedful.explainers.explainer import Explainer
+from heedful.explainers.declared import heads_of, sizes_of
+from heedful.explainers.explainer import Explainer, Size
 from heedful.explainers.run import explain
 from heedful.explanation import Explanation
 from heedful.measure.rank import spearman
@@ -31,16 +32,16 @@ def explain_sample(
 ) -> tuple[dict[str, Explained], Explanation]:
     """Each method on the same texts, as many as fit into the time; and the first of them explained by all.
 
-    A method that is not done when twice its part of the time is over, or all of it, has no cost and no checks.
+    A method that is not done when twice its part of the time is over, or all of it, has the cost that it declares, and
+    no checks.
     """
     each, end = seconds / max(1, len(methods)), time.perf_counter() + seconds
     texts = [example for example in examples if len(example.passage)][:TEXTS]
-    found: dict[str, Explained] = {}
+    found = known_of(methods, model, texts)
     shown: list[Explanation] = []
     with progress.bar("what each method costs and keeps", total=len(methods)) as bar:
         for name in methods:
             explainer = EXPLAINERS.find(name)
-            found[name] = Explained(explainer.kind, explainer.removal)
             try:
                 left = min(2 * each, end - time.perf_counter())
                 with stopped_after(left, "it takes longer than the time that was left for it."):
@@ -48,7 +49,7 @@ def explain_sample(
             except Mistake as mistake:  # a text too long for attention, a library that is not installed
                 bar.note(f"{name}: {mistake}")
             else:
-                found[name] = replace(found[name], checks=known[0], cost=known[1])
+                found[name] = replace(found[name], checks=known[0], cost=known[1], unchecked=False)
                 shown.append(explained)
             bar.advance(1)
     return found, _together(shown, model.name)
@@ -74,7 +75,7 @@ def _look(
         each,
     )
     checks = [*_axiom([one.check for one in attributions if one.check is not None])]
-    if "seed" in explainer.options and explainer.kind != "control":
+    if _samples(explainer):
         checks.append(_sampling(first, explain(model, texts[:FIRST], [explainer.name], seed=1, **options)))
     return (tuple(checks), cost), first
 
@@ -116,10 +117,34 @@ def _together(shown: Sequence[Explanation], name: str) -> Explanation:
     )
 
 
-def known_of(methods: Mapping[str, Explained] | Sequence[str]) -> dict[str, Explained]:
-    """Kind and removal alone, where nothing was explained."""
+def known_of(methods: Sequence[str], model: Model, texts: Sequence[Example]) -> dict[str, Explained]:
+    """What is known of each method before any text is explained: what it is, and what it declares to cost."""
+    explainers = [EXPLAINERS.find(name) for name in methods]
+    batches = [batch for _, batch in model.encode(texts).batches(1)] if texts else []
+    heads = 1
+    if batches and any("self_attends" in one.needs for one in explainers):
+        heads = heads_of(model.network, min(batches, key=lambda batch: batch.passage.ids.shape[1]))
+    sizes = [size for batch in batches for size in sizes_of(model.network, batch, heads)]
     return {
-        name: Explained((e := EXPLAINERS.find(name)).kind, e.removal)
-        for name in methods
-        if name in EXPLAINERS
+        one.name: Explained(
+            one.kind,
+            one.removal,
+            cost=_declared(one, sizes),
+            unchecked=one.axiom is not None or _samples(one),
+        )
+        for one in explainers
     }
+
+
+def _declared(explainer: Explainer, sizes: Sequence[Size]) -> Cost | None:
+    if explainer.passes is None or not sizes:
+        return None
+    passes = [explainer.passes(size) for size in sizes]
+    forward, backward = (
+        int(np.median(one)) for one in zip(*((p.forward, p.backward) for p in passes), strict=True)
+    )
+    return Cost(forward, backward, float("nan"))
+
+
+def _samples(explainer: Explainer) -> bool:
+    return "seed" in explainer.options and explainer.kind != "control"

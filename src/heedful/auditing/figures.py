@@ -36,13 +36,22 @@ def audit_figures(standings: Standings) -> Iterator[Figure]:
             }
             for one in known
         ]  # fmt: skip
-        told = "; ".join(f"{row['method']} {percent(row['value'])}" for row in rows)
+        told, controls = (
+            "; ".join(
+                f"{row['method']} {percent(row['value'])}"
+                for row in rows
+                if (row["method"] in names) == control
+            )
+            for names in [{method_name(one.method) for one in known if one.explained.kind == "control"}]
+            for control in (False, True)
+        )
+        controls = f" The control: {controls}." if controls else ""
         yield Figure(
             "standings",
             "How the explainers stand",
             "Each point is an explainer, its line the 95% interval over texts: 0% is a random order (the dashed line), "
             "100% the best order found. One whose line crosses 0% was not found to be better.",
-            f"The explainers, the best first: {told}.",
+            f"The explainers, the best first: {told}.{controls}",
             points_with_intervals(rows, title),
             wide=True,
         )

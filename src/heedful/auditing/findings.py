@@ -18,8 +18,13 @@ from heedful.measure.statistics import Interval, Range, mean_interval
 
 Answer = Literal["better", "no better", "worse", "cannot tell"]
 
+Shares = tuple[Floats, float, Floats | None]  # of each text, 1 or nan where these are gains, their spread
 LEVEL = 0.05  # of all findings of an audit, the share that may be expected to be chance
 ONE_SIDED = 0.05  # of error where something is called negligible
+MARGIN = 0.05  # of the same way: who is at most so far behind the best may be recommended in its place
+ENOUGH = (
+    10  # texts, below which nobody is proved to be within the margin: an interval of fewer rests on its form
+)
 NEGLIGIBLE = 0.1  # of the way from a random order to the best one that was found
 SMALL = (
     0.2  # where nothing is known of the best order: in standard deviations of the gain (Cohen 1988: small)
@@ -35,6 +40,7 @@ class Thresholds:
 
     level: float = LEVEL
     negligible: float = NEGLIGIBLE
+    margin: float = MARGIN  # of shares
 
     @property
     def rule(self) -> str:
@@ -45,8 +51,55 @@ class Thresholds:
             f"{self.negligible:.0%} of the way from a random order to the best order found, by a one-sided test at 5% "
             "(Schuirmann 1987; the bar is heedful's own: who explains less than that explains next to nothing; where "
             f"the best order is not known, {SMALL:g} standard deviations, Cohen's small effect). Else it cannot be "
-            "told with these texts."
+            "told with these texts. Recommended is the explainer with the highest share of those that are better than "
+            f"random, unless another one is proved to be within {points(self.margin)} of it (of 100 from a random "
+            "order to the best order found) and takes fewer passes, keeps its own checks where the highest breaks "
+            "them, or gives one answer under all ways of removing words where the highest does not. Proved means that "
+            f"the difference, taken text by text over at least {ENOUGH} texts, is below the margin by one-sided tests "
+            f"that err in at most {ONE_SIDED:.0%} of audits (of non-inferiority, with Bonferroni's correction for the "
+            "number of explainers; the margin is heedful's own)."
         )
+
+
+def points(share: float) -> str:
+    """ "5 points": a difference of shares."""
+    number = f"{100 * share:.3g}"
+    return f"{number} point" if number == "1" else f"{number} points"
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """How far an explainer is behind the best one, text by text, in the shares of both (positive: the best is
+    better); where no share is known, in gains."""
+
+    n: int
+    difference: float
+    low: float  # 95% interval of the difference
+    high: float
+    at_most: float  # upper end of its one-sided interval, wide enough for all explainers together
+    unit: bool  # whether these are shares: only of them is a margin known
+    q: float = float("nan")  # of no difference
+
+    def within(self, margin: float) -> bool:
+        """Whether it is proved that the best is better by less than the margin."""
+        return self.unit and self.n >= ENOUGH and self.at_most < margin
+
+
+def behind_of(best: Shares, other: Shares, others: int) -> tuple[Behind, float]:
+    """The paired difference to the best of one of so many `others`, and the p-value of its test.
+
+    The interval is that of the difference of two ratios with one denominator (`Series.beyond_room`), the test that of
+    the differences of shares."""
+    test = paired(best[0], other[0])
+    spread = best[0] - other[0] if best[2] is None or other[2] is None else best[2] - other[2]
+    spread = spread[~np.isnan(spread)]
+    low, high, at_most = (float("nan"),) * 3
+    if test.n > 1:
+        low, high = mean_interval(spread)
+        # never less strict than the interval that is shown
+        at_most = max(high, mean_interval(spread, level=1 - 2 * ONE_SIDED / max(2, others))[1])
+    unit = not math.isnan(best[1]) and not math.isnan(other[1])
+    return Behind(test.n, test.difference, low, high, at_most, unit), test.p
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from heedful.auditing.findings import Answer, Gain, Thresholds
+from heedful.auditing.findings import ENOUGH, Answer, Behind, Gain, points
 from heedful.auditing.standings import Standing, Standings, again
 from heedful.figures.names import join_words, method_name
 
@@ -19,14 +20,38 @@ ANSWERS: dict[Answer, str] = {
 
 
 def choose(standings: Standings) -> Standing | None:
-    """Of those that cannot be told from the best: one that keeps its promises, then the one of fewest passes."""
-    return min(standings.level_with_best(), key=_trouble, default=None)
+    """The best of those that are better than random, unless another one is proved to be within the margin of it and has
+    something that speaks for it (`_advantage`). Seconds play no part: they differ from one audit to the next."""
+    best = standings.best
+    if best is None:
+        return None
+    others = [one for one in standings.within_margin() if _advantage(one, best)]
+    return min(others, key=_trouble, default=best)
 
 
 def _trouble(one: Standing) -> tuple[bool, bool, float]:
     cost = one.explained.cost
-    broken = any(not check.ok for check in one.explained.checks)
-    return one.torn, broken, math.inf if cost is None else cost.passes
+    return one.torn, one.explained.broken, math.inf if cost is None else cost.passes
+
+
+def _advantage(one: Standing, best: Standing) -> str:
+    """What speaks for one that is as good as the best: the first that differs, in words; empty where nothing does."""
+    if one.torn != best.torn:
+        return (
+            ""
+            if one.torn
+            else f"does not depend on how words are removed, as {method_name(best.method)} does"
+        )
+    if one.explained.broken != best.explained.broken:
+        if one.explained.broken:
+            return ""
+        if one.explained.keeps:
+            return f"keeps its own checks, which {method_name(best.method)} does not"
+    own, its = one.explained.cost, best.explained.cost
+    if own is None or its is None or own.passes >= its.passes:
+        return ""
+    number = "1 pass" if own.passes == 1 else f"{own.passes:,} passes"
+    return f"takes {number} instead of {its.passes:,}"
 
 
 def recommend(standings: Standings) -> tuple[str, ...]:
@@ -38,28 +63,23 @@ def _sentences(standings: Standings) -> Iterator[str]:
     if not standings.order:
         yield "No experiment that compares explainers could be asked of this model: nothing can be recommended."
         return
-    chosen, level = choose(standings), standings.level_with_best()
+    chosen, best = choose(standings), standings.best
     methods = [one for one in standings.order if one.explained.kind != "control"]
-    if chosen is None:
+    if chosen is None or best is None:
         yield "None of these explainers was found to be better than a random order: none can be recommended."
     else:
         yield f"Use {method_name(chosen.method)}: it gets {share(chosen.share)}, {sure(chosen.share)}."
-        others = [one for one in level if one is not chosen]
-        if others:
-            yield _level(chosen, others)
+        yield from _basis(standings, chosen, best)
         if chosen.explained.removal is not None:
             yield (
                 f"{_Name(chosen)} itself removes words ({chosen.explained.removal}), which is what is measured here: "
                 "a head start that the others do not have."
             )
-        if any(not check.ok for check in chosen.explained.checks):
+        if chosen.explained.broken:
             yield f"Mind its own checks: {'; '.join(c.told for c in chosen.explained.checks if not c.ok)}."
-    behind = [
-        one for one in methods if one.answer == "better" and one not in level and one.method != ATTENTION
-    ]
-    if chosen is not None and behind:
-        best = next(one for one in methods if one.behind is None)
-        told = join_words([f"{method_name(one.method)} ({percent(one.share.mean)})" for one in behind])
+    behind = [one for one in standings.behind_best() if one is not chosen and one.method != ATTENTION]
+    if best is not None and behind:
+        told = join_words([f"{method_name(one.method)} ({_score(one)})" for one in behind])
         yield f"Better than random, but behind {method_name(best.method)}: {told}."
     yield from _attention(standings, chosen)
     for answer, said in (
@@ -82,15 +102,58 @@ def _sentences(standings: Standings) -> Iterator[str]:
             )
 
 
-def _level(chosen: Standing, others: Sequence[Standing]) -> str:
-    told = join_words([f"{method_name(one.method)} ({percent(one.share.mean)})" for one in others])
-    cheapest = _trouble(chosen)[2] <= min(_trouble(one)[2] for one in others)
-    why = (
-        "none takes fewer passes"
-        if cheapest
-        else "of those that keep their own checks none takes fewer passes"
-    )
-    return f"With these texts {told} cannot be told from it; {why}."
+def _basis(standings: Standings, chosen: Standing, best: Standing) -> Iterator[str]:
+    """What the choice rests on: the highest share, or a proof; and who may be as good."""
+    level, equal = standings.level_with_best(), standings.within_margin()
+    better = [one for one in standings.order if one.explained.kind != "control" and one.answer == "better"]
+    n, name, margin = best.share.n, method_name(best.method), points(standings.thresholds.margin)
+    what = "mean" if math.isnan(best.share.worth) else "share"
+    if chosen is not best and chosen.to_best is not None:
+        yield (
+            f"It scores within {margin} of {name} ({_score(best)}, the highest {what}; {_difference(chosen.to_best)}) "
+            f"and {_advantage(chosen, best)}."
+        )
+    elif len(better) > 1:
+        yield f"Of the {len(better)} explainers that are better than random it has the highest {what}."
+    else:
+        yield "It is the only one of these explainers that was found to be better than random."
+    alike = [one for one in level if one in equal and one is not chosen]
+    if alike:
+        told = join_words([f"{method_name(one.method)} ({_versus(one)})" for one in alike])
+        if chosen is best:
+            yield (
+                f"Proved to be within {margin} of it: {told}. None of these is known to take fewer passes without a "
+                "fault of its own (a check that it breaks, an answer that changes with how words are removed)."
+            )
+        else:
+            yield f"Also proved to be within {margin} of {name}: {told}."
+    unsure = [one for one in level if one not in equal and one is not best]
+    if unsure:
+        told = join_words([f"{method_name(one.method)} ({_versus(one)})" for one in unsure])
+        yield (
+            f"Whether {told} {'is' if len(unsure) == 1 else 'are'} as good as {name} cannot be told with these {n} "
+            "texts: more texts would tell."
+        )
+    if n < ENOUGH and len(better) > 1:
+        yield f"The choice rests on {n} texts only, which are few: with others another explainer may come first."
+
+
+def _score(one: Standing) -> str:
+    return f"{one.share.mean:.3g}" if math.isnan(one.share.worth) else percent(one.share.mean)
+
+
+def _versus(one: Standing) -> str:
+    return _score(one) if one.to_best is None else f"{_score(one)}; {_difference(one.to_best)}"
+
+
+def _difference(behind: Behind) -> str:
+    """ "difference 1, 95% CI -2 to 4", in points where it is one of shares."""
+
+    def told(value: float) -> str:
+        return f"{100 * value + 0.0:.0f}".replace("-0", "0") if behind.unit else f"{value:.3g}"
+
+    ends = "" if math.isnan(behind.low) else f", 95% CI {told(behind.low)} to {told(behind.high)}"
+    return f"difference {told(behind.difference)}{ends}"
 
 
 def _attention(standings: Standings, chosen: Standing | None) -> Iterator[str]:
@@ -103,11 +166,10 @@ def _attention(standings: Standings, chosen: Standing | None) -> Iterator[str]:
         yield f"Do not take attention for an explanation: it is worse than a random order ({share(one.share)})."
     elif one.answer == "cannot tell":
         yield _cannot_tell([one])
-    elif one not in standings.level_with_best():
-        best = next(other for other in standings.order if other.behind is None)
+    elif (best := standings.best) is not None and one in standings.behind_best():
         yield (
             f"Attention is better than a random order ({share(one.share)}), and behind {method_name(best.method)} "
-            f"({percent(best.share.mean)}; q = {q_value(one.behind)})."
+            f"({_score(best)}; q = {q_value(one.behind)})."
         )
 
 
@@ -167,18 +229,26 @@ def power(standings: Standings) -> str:
 
 
 def sensitivity(standings: Standings) -> str:
-    """Would the answers be others, with thresholds half or twice as high?"""
-    own, used = again(standings, standings.thresholds), standings.thresholds
+    """Would the answers, or the choice, be others, with thresholds half or twice as high?"""
+    own, used, chosen = again(standings, standings.thresholds), standings.thresholds, choose(standings)
+    controls = {one.method for one in standings.order if one.explained.kind == "control"}
     changes = []
-    for what, name in (("level", "a level of error"), ("negligible", "a negligible share")):
+    for what, name in (
+        ("level", "a level of error"),
+        ("negligible", "a negligible share"),
+        ("margin", "a margin"),
+    ):
         for factor in (0.5, 2.0):
             value = getattr(used, what) * factor
-            other = Thresholds(**{"level": used.level, "negligible": used.negligible} | {what: value})
+            other = replace(used, **{what: value})
             moved = [
                 f"{method_name(method)} “{ANSWERS[answer]}”"
                 for method, answer in again(standings, other).items()
-                if answer != own[method]
+                if answer != own[method] and method not in controls
             ]
+            instead = choose(standings.at(other))
+            if chosen is not None and instead is not None and instead.method != chosen.method:
+                moved.append(f"{method_name(instead.method)} recommended")
             if moved:
                 changes.append(f"with {name} of {value:g}: {join_words(moved)}")
     if not changes:

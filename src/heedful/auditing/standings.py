@@ -16,11 +16,21 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from heedful.auditing.findings import Answer, Finding, Gain, Thresholds, adjust, finding_of, gain_of
+from heedful.auditing.findings import (
+    Answer,
+    Behind,
+    Finding,
+    Gain,
+    Shares,
+    Thresholds,
+    adjust,
+    behind_of,
+    finding_of,
+    gain_of,
+)
 from heedful.auditing.series import Series
 from heedful.figures.names import join_words
 from heedful.measure.columns import Floats
-from heedful.measure.paired import paired
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +44,8 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of one text of median length; seconds in the mean over the texts that were explained."""
+    """Of one text, the median of some; seconds in the mean over those that were explained, nan where none was: then
+    the passes are those that the explainer declares."""
 
     forward: int
     backward: int
@@ -54,6 +65,16 @@ class Explained:
     removal: str | None = None  # what "absent" means to it
     checks: tuple[Check, ...] = ()
     cost: Cost | None = None
+    unchecked: bool = False  # it has checks, and they were not made
+
+    @property
+    def broken(self) -> bool:
+        return any(not check.ok for check in self.checks)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether it is known to keep its own checks, or has none."""
+        return not self.broken and not self.unchecked
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +87,14 @@ class Standing:
     answer: Answer
     needed: int | None  # texts that would tell, where these cannot
     by_condition: Mapping[str, Answer]
-    behind: float | None = None  # q of the difference to the best one; None: it is the best
+    to_best: Behind | None = (
+        None  # None: it is the best one that is better than random, or none is and it leads
+    )
+
+    @property
+    def behind(self) -> float | None:
+        """q of the difference to the best one; None: it is the best."""
+        return None if self.to_best is None else self.to_best.q
 
     @property
     def torn(self) -> bool:
@@ -98,12 +126,17 @@ class Standings:
     def of(self, method: str) -> Standing | None:
         return next((one for one in self.order if one.method == method), None)
 
+    @property
+    def best(self) -> Standing | None:
+        """Of the explainers that are better than random the one with the highest share."""
+        better = [one for one in self.order if one.explained.kind != "control" and one.answer == "better"]
+        return next((one for one in better if one.to_best is None), None)
+
     def level_with_best(self) -> list[Standing]:
         """The best one and those that cannot be told from it; empty where none is better than random."""
-        best = next((one for one in self.order if one.explained.kind != "control"), None)
-        if best is None or best.answer != "better":
+        best, level = self.best, self.thresholds.level
+        if best is None:
             return []
-        level = self.thresholds.level
         return [
             one
             for one in self.order
@@ -111,6 +144,29 @@ class Standings:
             and one.answer == "better"
             and (one.behind is None or not one.behind <= level)
         ]
+
+    def within_margin(self) -> list[Standing]:
+        """Those that are better than random and proved to be less than the margin behind the best one."""
+        margin = self.thresholds.margin
+        return [
+            one
+            for one in self.level_with_best() + self.behind_best()
+            if one.to_best is not None and one.to_best.within(margin)
+        ]
+
+    def behind_best(self) -> list[Standing]:
+        """Those that are better than random, and told from the best one."""
+        level = self.level_with_best()
+        return [
+            one
+            for one in self.order
+            if level and one.explained.kind != "control" and one.answer == "better" and one not in level
+        ]
+
+    def at(self, thresholds: Thresholds) -> Standings:
+        """The same findings under other thresholds."""
+        order = tuple(replace(one, answer=one.share.answer(thresholds)) for one in self.order)
+        return replace(self, order=order, thresholds=thresholds)
 
 
 def rank(
@@ -138,13 +194,29 @@ def rank(
     by_share = sorted(
         methods, key=lambda method: -np.nan_to_num(gains[len(findings) + methods.index(method)].mean, nan=-9)
     )
-    best = next((method for method in by_share if _kind(known, method) != "control"), None)
-    versus = {m: paired(shares[best][0], shares[m][0]).p for m in methods if m != best} if best else {}
-    adjusted = adjust([*gains, *(_as_gain(p) for p in versus.values())])
+    explainers = [method for method in by_share if _kind(known, method) != "control"]
+    at = {method: len(findings) + number for number, method in enumerate(methods)}
+
+    def to(best: str) -> tuple[dict[str, Behind], list[Gain]]:
+        """How far the others are behind, and all tests with their q-values, those of the differences last."""
+        found = {m: behind_of(shares[best], shares[m], len(explainers) - 1) for m in methods if m != best}
+        return {m: one for m, (one, _) in found.items()}, adjust(
+            [*gains, *(_as_gain(p) for _, p in found.values())]
+        )
+
+    highest = next(iter(explainers), None)
+    versus, adjusted = to(highest) if highest else ({}, adjust(gains))
+    # one that cannot be told from random is not what others are measured by, however high its mean
+    better = (method for method in explainers if adjusted[at[method]].answer(thresholds) == "better")
+    best = next(better, highest)
+    differences = adjusted[len(gains) :]
+    if best is not None and best != highest:
+        versus, again_adjusted = to(best)
+        differences = again_adjusted[len(gains) :]
     own, rest = adjusted[: len(findings)], adjusted[len(findings) :]
     by_method = dict(zip(methods, rest, strict=False))
     by_part = dict(zip(parts, rest[len(methods) :], strict=False))
-    behind = dict(zip(versus, (gain.q for gain in rest[len(methods) + len(parts) :]), strict=True))
+    behind = {m: replace(one, q=gain.q) for (m, one), gain in zip(versus.items(), differences, strict=True)}
     order = [
         _standing(
             method, known.get(method, Explained("unknown")), by_method[method],
@@ -157,7 +229,7 @@ def rank(
     return Standings(experiment, tuple(order), told, tests, thresholds)
 
 
-def share_of(series: Sequence[Series]) -> tuple[Floats, float, Floats | None]:
+def share_of(series: Sequence[Series]) -> Shares:
     """(share of each text, 1, its spread), or where no best order is known (mean gain of each text, nan, None)."""
     known = [one for one in series if not np.isnan(one.room)]
     if known:
@@ -181,7 +253,7 @@ def _standing(
     known: Explained,
     share: Gain,
     parts: Mapping[str, Gain],
-    behind: float | None,
+    behind: Behind | None,
     thresholds: Thresholds,
 ) -> Standing:
     answer = share.answer(thresholds)

@@ -38,10 +38,13 @@ class Line:
             "texts": one.share.n,
             "effect_size": one.share.effect,
             "texts_needed": one.needed,
+            "behind_best": None if one.to_best is None else one.to_best.difference,
+            "behind_best_low": None if one.to_best is None else one.to_best.low,
+            "behind_best_high": None if one.to_best is None else one.to_best.high,
             "behind_best_q": one.behind,
             "changes_with_operator": one.torn,
             "checks": "; ".join(check.told for check in one.explained.checks),
-            "checks_kept": all(check.ok for check in one.explained.checks),
+            "checks_kept": None if one.explained.unchecked else not one.explained.broken,
             "forward": None if cost is None else cost.forward,
             "backward": None if cost is None else cost.backward,
             "seconds": None if cost is None else cost.seconds,
@@ -77,6 +80,8 @@ def _share(one: Standing) -> str:
 def _checks(one: Standing) -> Iterator[str]:
     for check in one.explained.checks:
         yield f"{'✓' if check.ok else '✗'} {check.told}"
+    if one.explained.unchecked:
+        yield "? not checked"
     if one.torn:
         yield f"✗ changes with the operator: {one.agreement}"
     elif len(one.by_condition) > 1 and set(one.by_condition.values()) == {one.answer} != {"cannot tell"}:

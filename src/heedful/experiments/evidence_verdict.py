@@ -113,11 +113,15 @@ def _unclear(claim: Claim, answer: str, sentence: str, clause: str) -> Verdict:
 
 
 def _others(table: pa.Table, name: str) -> str:
-    """The other methods, the best first."""
+    """The other methods, the best first; then the controls, which know nothing."""
     means = {m: column(rows_of(table, "method", m), name) for m in methods_of(table) if m != ATTENTION}
     known = {m: float(np.nanmean(v)) for m, v in means.items() if not np.isnan(v).all()}
-    told = [f"{method_title(m)} {v:.0%}" for m, v in sorted(known.items(), key=lambda item: -item[1])]
-    return f" Others: {', '.join(told)}." if told else ""
+    best_first = sorted(known, key=lambda m: -known[m])
+    others, controls = (
+        ", ".join(f"{method_title(m)} {known[m]:.0%}" for m in best_first if (m in CONTROLS) == control)
+        for control in (False, True)
+    )
+    return (f" Others: {others}." if others else "") + (f" Controls: {controls}." if controls else "")
 
 
 def figures_of(measures: Sequence[str]) -> Callable[[Trial], list[Figure]]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from heedful.experiments.comparison import SETTING, Comparison, Evidence, Table, mean_of, number, seeds
 from heedful.experiments.description import Column, Reason, Trial, number_at, places_by
 from heedful.experiments.faithfulness_metrics import METRICS
-from heedful.experiments.faithfulness_summary import MAIN, summarise
+from heedful.experiments.faithfulness_summary import MAIN, is_control, summarise
 from heedful.experiments.verdict import Grade, Verdict, Wording, border, grade_at, percent
 from heedful.figures.figure import Figure
 from heedful.figures.names import join_words, method_name
@@ -135,8 +135,9 @@ def verdict(trial: Trial) -> Verdict:
 def told(summary: Mapping[str, Any], operator: str) -> str:
     """Which methods are better than random, what they reach, what changes with the operator, what was left out."""
     lines = {method: by[operator][MAIN] for method, by in summary["methods"].items() if operator in by}
-    better = [method for method, line in lines.items() if line["against_random"]["better"]]
-    others = [method for method in lines if method not in better]
+    controls = [method for method in lines if is_control(method)]
+    better = [m for m, line in lines.items() if line["against_random"]["better"] and m not in controls]
+    others = [method for method in lines if method not in better and method not in controls]
     better.sort(key=lambda method: -(lines[method]["normalised"]["mean"] or 0.0))
     texts = summary["texts"]["n"]
     parts = [f"With {WAYS.get(operator, operator)}, over {texts:,} texts: "]
@@ -151,6 +152,12 @@ def told(summary: Mapping[str, Any], operator: str) -> str:
             f"{join_words([method_name(method) for method in others])} cannot be told from a random order"
             " or is worse. "
         )
+    parts += [
+        f"The control {method_name(control)}, which knows nothing, was called better than random: this is chance, and "
+        "others may be called so by chance. "
+        for control in controls
+        if lines[control]["against_random"]["better"]
+    ]
     flags = summary["operators"]["flags"]
     if flags:
         parts.append(f"Depends on how words are removed: {'; '.join(flags)}. ")

@@ -21,6 +21,7 @@ from heedful.measure.discovery import benjamini_hochberg
 from heedful.measure.paired import paired
 from heedful.measure.power import minimum_detectable
 from heedful.measure.statistics import SIGNIFICANT
+from heedful.registry import EXPLAINERS
 
 MAIN = "comprehensiveness"  # what methods are ordered by
 TESTED = METRICS  # against their floors
@@ -149,6 +150,11 @@ def _significant(line: Line) -> bool:
     return line["q"] is not None and line["q"] <= SIGNIFICANT
 
 
+def is_control(method: str) -> bool:
+    """Whether it knows nothing of the model: what is said of methods is not said of it."""
+    return method in EXPLAINERS and EXPLAINERS[method].kind == "control"
+
+
 def _operators(methods: dict[str, dict[str, Line]], pairs: dict[str, dict[str, Line]]) -> dict[str, Any]:
     """`order` of the methods by comprehensiveness under each operator, `better_than_random` by method and operator,
     and `flags`, a sentence for each conclusion that changes: a method that is better than random under some only,
@@ -166,6 +172,8 @@ def _operators(methods: dict[str, dict[str, Line]], pairs: dict[str, dict[str, L
     }
     flags = []
     for method, found in better.items():
+        if is_control(method):
+            continue
         yes, no = (
             [operator for operator, said in found.items() if said is wanted] for wanted in (True, False)
         )
@@ -177,7 +185,7 @@ def _operators(methods: dict[str, dict[str, Line]], pairs: dict[str, dict[str, L
         winners = {
             operator: lines[pair]["better"] for operator, lines in pairs.items() if lines[pair]["better"]
         }
-        if len(set(winners.values())) > 1:
+        if len(set(winners.values())) > 1 and not any(map(is_control, pair.split("/"))):
             told = ", ".join(f"{winner} under {operator}" for operator, winner in winners.items())
             flags.append(f"which of {pair.replace('/', ' and ')} is better changes: {told}")
     return {

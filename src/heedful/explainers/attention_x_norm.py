@@ -18,7 +18,7 @@ from torch.overrides import TorchFunctionMode
 
 from heedful.errors import Mistake
 from heedful.explainers.attention_weights import Heads, Row, head_numbers, token_scores
-from heedful.explainers.explainer import Explainer, Scores
+from heedful.explainers.explainer import Explainer, Passes, Scores
 from heedful.explainers.frozen import tensors
 from heedful.explainers.self_attention import (
     mean_row,
@@ -141,5 +141,6 @@ ATTENTION_X_NORM = Explainer(
     False,
     "heads + 2 forward",
     attention_x_norm,
+    passes=lambda size: Passes(size.heads + 2),
     needs=frozenset({"self_attends", "edits_attention"}),
 )

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from heedful.errors import Mistake
-from heedful.explainers.explainer import Explainer, Scores
+from heedful.explainers.explainer import Explainer, Passes, Scores
 from heedful.models.network import Network
 from heedful.records import Batch, Tokens
 
@@ -49,5 +49,5 @@ def text_rng(batch: Batch, row: int, seed: int) -> np.random.Generator:
     return np.random.default_rng([seed, int.from_bytes(digest.digest())])
 
 
-RANDOM = Explainer("random", "control", False, "none", random)
-UNIFORM = Explainer("uniform", "control", False, "none", uniform)
+RANDOM = Explainer("random", "control", False, "none", random, passes=lambda size: Passes())
+UNIFORM = Explainer("uniform", "control", False, "none", uniform, passes=lambda size: Passes())

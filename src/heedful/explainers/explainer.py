@@ -74,6 +74,24 @@ class Axiom:
 
 
 @dataclass(frozen=True, slots=True)
+class Size:
+    """Of a text as a model reads it: what the cost of an explanation depends on."""
+
+    words: tuple[int, ...]  # of the passage, and of the query where the model reads one
+    tokens: int  # of all parts together, special tokens included
+    heads: int = 1  # of one layer of the model
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """Texts sent through the model for the explanation of one text, by an explainer with its defaults."""
+
+    forward: int = 0
+    backward: int = 0
+    times: int = 1  # up to so many times as many, where it goes on until its scores are known well enough
+
+
+@dataclass(frozen=True, slots=True)
 class Explainer:
     """A method by name, with what it declares.
 
@@ -81,6 +99,7 @@ class Explainer:
     options are keyword arguments with defaults, named as in Captum where Captum has them.
     A method that is trained has `fit(network, batches, rng) -> state`, arrays by name, done once for a model and
     kept with its run; `run` is then given it as `state`.
+    `passes` is `cost` as a function, so that costs can be compared before, and without, an explanation.
     """
 
     name: str
@@ -93,6 +112,7 @@ class Explainer:
     needs: frozenset[str] = frozenset({"predicts"})  # what a model must be able to do (models/network.py)
     fit: Callable[..., Mapping[str, NDArray[Any]]] | None = None
     version: str = "1"  # of `fit`: changes whenever it would learn something else
+    passes: Callable[[Size], Passes] | None = None  # with its defaults; None: it does not say
 
     def with_state(self, state: Mapping[str, NDArray[Any]] | None) -> Explainer:
         """The explainer that knows what was learnt; itself, where it does not learn."""

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from heedful.errors import Mistake, one_of
-from heedful.explainers.explainer import Explainer, Scores, scores_of_tokens
+from heedful.explainers.explainer import Explainer, Passes, Scores, Size, scores_of_tokens
 from heedful.explainers.path_gradient import PathGradient, gradients_of
 from heedful.models.link import Of
 from heedful.models.network import Differentiable, Network, require
@@ -107,7 +107,21 @@ gradient = partial(slopes, product=False)
 gradient_x_input = partial(slopes, product=True)
 
 NEEDS = frozenset({"differentiable"})
-GRADIENT = Explainer("gradient", "sensitivity", False, "1 forward, 1 backward", gradient, needs=NEEDS)
+
+
+def one_each(size: Size) -> Passes:
+    return Passes(1, 1)
+
+
+GRADIENT = Explainer(
+    "gradient", "sensitivity", False, "1 forward, 1 backward", gradient, needs=NEEDS, passes=one_each
+)
 GRADIENT_X_INPUT = Explainer(
-    "gradient_x_input", "saliency", True, "1 forward, 1 backward", gradient_x_input, needs=NEEDS
+    "gradient_x_input",
+    "saliency",
+    True,
+    "1 forward, 1 backward",
+    gradient_x_input,
+    needs=NEEDS,
+    passes=one_each,
 )

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.errors import Mistake, one_of
-from heedful.explainers.explainer import Axiom, Explainer, Scores
+from heedful.explainers.explainer import Axiom, Explainer, Passes, Scores
 from heedful.explainers.gradient import Parts, explained_parts
 from heedful.explainers.option_types import Steps
 from heedful.explainers.path_gradient import cut_steps, gradients_of
@@ -27,6 +27,7 @@ from heedful.records import Batch, Tokens
 
 Method = Literal["riemann_right", "riemann_middle", "gausslegendre", "fejer"]
 Baseline = Literal["zero", "unk", "mask", "pad"] | float | Tensor
+N_STEPS = 50
 NESTED = ("fejer",)
 METHODS = ("riemann_right", "riemann_middle", "gausslegendre", "fejer")
 
@@ -34,7 +35,7 @@ METHODS = ("riemann_right", "riemann_middle", "gausslegendre", "fejer")
 def integrated_gradients(
     model: Differentiable, batch: Batch, target: Tensor, *, of: Of = "logit", parts: Parts = "both",
     baselines: Baseline | tuple[Baseline, Baseline] = "zero",
-    n_steps: Steps = 50, method: Method = "gausslegendre", internal_batch_size: int | None = None,
+    n_steps: Steps = N_STEPS, method: Method = "gausslegendre", internal_batch_size: int | None = None,
     tolerance: float | None = None, max_steps: Steps = 1600,
 ) -> Scores:  # fmt: skip
     """Equation 4, for passage and query together, so that completeness covers both.
@@ -215,6 +216,7 @@ INTEGRATED_GRADIENTS = Explainer(
     True,
     "n_steps forward and backward",
     integrated_gradients,
+    passes=lambda size: Passes(N_STEPS + 2, N_STEPS),  # the text and its baseline, too
     removal="embedding of the baseline",
     axiom=COMPLETENESS,
     needs=frozenset({"differentiable"}),

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from heedful.errors import one_of
 from heedful.explainers.edits import Operator
-from heedful.explainers.explainer import Explainer, Scores
+from heedful.explainers.explainer import Explainer, Passes, Scores, Size
 from heedful.explainers.gradient import Parts, explained_parts
 from heedful.explainers.one_word import OneWord, change_each_word
 from heedful.explainers.perturb import Progress
@@ -132,6 +132,12 @@ occlusion = partial(effects, operator="zero", token=None, change="score", output
 mask = partial(effects, operator="replace", change="score", output=None)
 omission = partial(effects, operator="delete", token=None)
 
+
+def each_word(size: Size) -> Passes:
+    """A part as it is, and without each of its words."""
+    return Passes(sum(1 + words for words in size.words))
+
+
 OCCLUSION = Explainer(
     "occlusion",
     "saliency",
@@ -139,7 +145,18 @@ OCCLUSION = Explainer(
     "n + 1 forward",
     occlusion,
     removal="embedding set to zero",
+    passes=each_word,
     needs=frozenset({"differentiable"}),
 )
-MASK = Explainer("mask", "saliency", True, "n + 1 forward", mask, removal="word replaced by the unknown word")
-OMISSION = Explainer("omission", "saliency", True, "n + 1 forward", omission, removal="word deleted")
+MASK = Explainer(
+    "mask",
+    "saliency",
+    True,
+    "n + 1 forward",
+    mask,
+    removal="word replaced by the unknown word",
+    passes=each_word,
+)
+OMISSION = Explainer(
+    "omission", "saliency", True, "n + 1 forward", omission, removal="word deleted", passes=each_word
+)

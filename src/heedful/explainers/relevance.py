@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from heedful.errors import Mistake
 from heedful.explainers.decomposition import decompose
-from heedful.explainers.explainer import Axiom, Explainer, Scores
+from heedful.explainers.explainer import Axiom, Explainer, Passes, Scores
 from heedful.explainers.frozen import BIASES, POSITIONS
 from heedful.explainers.gradient import Parts, explained_parts
 from heedful.explainers.relevance_gru import bigru
@@ -271,5 +271,6 @@ LRP = Explainer(
     "1 forward, 1 backward",
     lrp,
     axiom=CONSERVATION,
+    passes=lambda size: Passes(1, 1),
     needs=frozenset({"differentiable"}),
 )

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from heedful.errors import Mistake
 from heedful.explainers.attention_weights import Heads, Row, head_numbers, token_scores
-from heedful.explainers.explainer import Explainer, Scores
+from heedful.explainers.explainer import Explainer, Passes, Scores
 from heedful.explainers.self_attention import (
     mean_row,
     present_places,
@@ -105,7 +105,15 @@ def pipes(maps: NDArray[np.float64]) -> csr_array:
 
 
 NEEDS = frozenset({"self_attends"})
-ROLLOUT = Explainer("rollout", "attention", False, "1 forward", rollout, needs=NEEDS)
+ROLLOUT = Explainer(
+    "rollout", "attention", False, "1 forward", rollout, needs=NEEDS, passes=lambda size: Passes(1)
+)
 ATTENTION_FLOW = Explainer(
-    "attention_flow", "attention", False, "1 forward, n maximum flows", attention_flow, needs=NEEDS
+    "attention_flow",
+    "attention",
+    False,
+    "1 forward, n maximum flows",
+    attention_flow,
+    needs=NEEDS,
+    passes=lambda size: Passes(1),
 )

@@ -20,7 +20,7 @@ from torch import Tensor
 from heedful.errors import Mistake, one_of
 from heedful.explainers.controls import text_rng
 from heedful.explainers.edits import Edits
-from heedful.explainers.explainer import Axiom, Explainer, Scores
+from heedful.explainers.explainer import Axiom, Explainer, Passes, Scores, Size
 from heedful.explainers.gradient import Parts, explained_parts
 from heedful.explainers.option_types import Samples
 from heedful.explainers.perturb import predict
@@ -44,13 +44,14 @@ class Fitted(NamedTuple):
 
 Fit = Callable[[Function, int, np.random.Generator], Fitted]  # f_c of subsets, how many words, generator
 
+N_SAMPLES, N_PERMUTATIONS = 1000, 10  # of LIME and SHAP, where nothing else is said
 MORE = 4  # times as much as asked for is sampled at most, where the scores are not known well enough
 KERNEL_WIDTH = 25.0  # LIME's own for text: distances are 100 times the cosine distance
 
 
 def lime(
     model: Network, batch: Batch, target: Tensor, *, of: Of = "logit",
-    n_samples: Samples = 1000, tolerance: float = 0.1, max_samples: Samples | None = None,
+    n_samples: Samples = N_SAMPLES, tolerance: float = 0.1, max_samples: Samples | None = None,
     operator: Missing = "delete", token: int | None = None, seed: int = 0,
     parts: Parts = "both", internal_batch_size: int | None = None,
 ) -> Scores:  # fmt: skip
@@ -99,7 +100,7 @@ def lime(
 
 def shap(
     model: Network, batch: Batch, target: Tensor, *, of: Of = "logit",
-    n_permutations: int = 10, tolerance: float = 0.1, max_permutations: int | None = None,
+    n_permutations: int = N_PERMUTATIONS, tolerance: float = 0.1, max_permutations: int | None = None,
     operator: Missing = "delete", token: int | None = None, seed: int = 0,
     parts: Parts = "both", internal_batch_size: int | None = None,
 ) -> Scores:  # fmt: skip
@@ -119,7 +120,7 @@ def shap(
     half = -(-n_permutations // 2)
 
     def fit(f: Function, words: int, rng: np.random.Generator) -> Fitted:
-        if 2**words <= n_permutations * (2 * words + 1):
+        if _all_subsets(words, n_permutations):
             values = shapley(f, words)
             return Fitted(values, 0.0, float(np.abs(values).max()), 0.0)
         rounds = [_from_orders(library, f, words, half, rng) for _ in range(2)]
@@ -145,6 +146,11 @@ def _standard_error(rounds: Sequence[Floats]) -> tuple[float, float]:
     """Of the mean of independent rounds: that of the word that is known least well, and the largest |value|."""
     error = np.std(rounds, axis=0, ddof=1) / np.sqrt(len(rounds))
     return float(error.max()), float(np.abs(np.mean(rounds, axis=0)).max())
+
+
+def _all_subsets(words: int, n_permutations: int) -> bool:
+    """Whether all subsets of the words cost no more than so many orders of them."""
+    return bool(2**words <= n_permutations * (2 * words + 1))
 
 
 def shapley(f: Function, words: int) -> Floats:
@@ -269,8 +275,31 @@ FIT = Axiom(
     0.5,
     "LIME's linear model misses {missed} of what the model does around this text: do not trust it",
 )
+
+
+def _lime_passes(size: Size) -> Passes:
+    return Passes(len(size.words) * N_SAMPLES, times=MORE)
+
+
+def _shap_passes(size: Size) -> Passes:
+    exact = all(_all_subsets(words, N_PERMUTATIONS) for words in size.words)
+    each = (2**words if _all_subsets(words, N_PERMUTATIONS) else _orders(words) for words in size.words)
+    return Passes(sum(each), times=1 if exact else MORE)
+
+
+def _orders(words: int) -> int:
+    return N_PERMUTATIONS * (2 * words + 1)
+
+
 LIME = Explainer(
-    "lime", "saliency", True, "n_samples to 4 n_samples forward", lime, removal="word deleted", axiom=FIT
+    "lime",
+    "saliency",
+    True,
+    "n_samples to 4 n_samples forward",
+    lime,
+    removal="word deleted",
+    axiom=FIT,
+    passes=_lime_passes,
 )
 SAMPLING = Axiom(
     "sampling error", 0.1, "SHAP's values are uncertain by {missed} of the largest: raise n_permutations"
@@ -282,5 +311,6 @@ SHAP = Explainer(
     "n_permutations (2 n + 1) forward, to 4 times as many",
     shap,
     removal="word deleted",
+    passes=_shap_passes,
     axiom=SAMPLING,
 )

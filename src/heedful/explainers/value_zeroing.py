@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from heedful.explainers.attention_weights import Row, token_scores
-from heedful.explainers.explainer import Explainer, Scores
+from heedful.explainers.explainer import Explainer, Passes, Scores
 from heedful.explainers.self_attention import (
     mean_row,
     present_places,
@@ -71,6 +71,7 @@ VALUE_ZEROING = Explainer(
     False,
     "n + 1 forward",
     value_zeroing,
+    passes=lambda size: Passes(1 + size.tokens),
     removal="value vector set to zero",
     needs=frozenset({"self_attends", "edits_attention"}),
 )
