@@ -18,6 +18,8 @@ from transformers import PreTrainedTokenizerFast
 
 import transformer_zoo as zoo
 from heedful.models.huggingface import HuggingFaceNetwork, wrap
+from heedful.models.huggingface.probe import make_probe
+from heedful.models.huggingface.text import PieceEncoder
 from heedful.models.model import Model
 from heedful.records import Batch
 
@@ -324,3 +326,35 @@ def test_raw_scores_are_not_attention() -> None:
     made = wrap(kind(config).eval(), zoo.tokenizer("wordpiece"))
     assert "attends" not in made.network.can
     assert "differentiable" in made.network.can
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+@pytest.mark.parametrize("family", ["Qwen2", "Llama", "GPTNeoX", "Bloom", "Falcon"])
+def test_other_precisions(family: str, dtype: torch.dtype) -> None:
+    made = wrap(module_of(family).to(dtype), tokenizer_of("plain"))
+    network = network_of(made)
+    x = network.embed(batch_of(made).passage).requires_grad_()
+    ours = network(batch_of(made), x=x).logits.detach()
+    theirs = torch.cat([output.logits for output in own(made)])
+    torch.testing.assert_close(ours, theirs, atol=1e-6 if dtype == torch.float64 else 0.05, rtol=0)
+
+
+@pytest.mark.parametrize("query", [False, True])
+@pytest.mark.parametrize("limit", [None, 9, 64])
+@pytest.mark.parametrize("around", ["plain", "strange", *TOKENIZERS])
+def test_the_texts_that_a_model_is_tried_with(around: str, limit: int | None, query: bool) -> None:
+    tokens = tokenizer_of(around)
+    torch.manual_seed(0)
+    table = torch.nn.Embedding(40, 16)
+    text = PieceEncoder(tokens, 40, query)
+    probe = make_probe(text, query, table, limit)
+    lengths = probe.batch.passage.present.sum(1)
+    if probe.batch.query is not None:
+        lengths = lengths + probe.batch.query.present.sum(1)
+    assert limit is None or (lengths <= limit).all()
+    assert lengths[0] < lengths[2]
+    for ids, mask in zip(probe.batch.passage.ids, probe.batch.passage.mask, strict=True):
+        pieces = ids[mask].tolist()
+        assert len(set(pieces)) == len(pieces)
+        assert probe.strange not in pieces
+        assert not {*tokens.all_special_ids, text.reserved.filler} & {*pieces, probe.strange}
