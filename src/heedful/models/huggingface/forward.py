@@ -16,6 +16,8 @@ from heedful.models.huggingface.attention_calls import Each, attention_calls
 from heedful.models.huggingface.undisturbed import undisturbed, without_traces
 from heedful.models.sequence import Side
 
+NO_TOKEN = -1  # of models that know no padding: no token of a text is taken for it, whatever its number
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inputs:
@@ -58,7 +60,9 @@ class Forward:
         self, inputs: Inputs, side: Side, each: Each | None = None, learning: bool = False
     ) -> Tensor:
         """Logits (n, outputs). `each`: what is done about the attention of every layer."""
-        output = self.output(inputs, side, each, learning)
+        return self.logits(self.output(inputs, side, each, learning))
+
+    def logits(self, output: Any) -> Tensor:
         found = getattr(output, "logits", output[0] if isinstance(output, tuple) and output else output)
         if not isinstance(found, Tensor):
             raise Mistake(f"{type(self.module).__name__} gives no logits, but {type(output).__name__}.")
@@ -66,7 +70,12 @@ class Forward:
 
     def attentions(self, inputs: Inputs, side: Side) -> tuple[Tensor, ...]:
         """What the module itself says its weights were, (n, heads, to, from) of each layer."""
-        return tuple(self.output(inputs, side, output_attentions=True).attentions or ())
+        return self.attended(inputs, side)[0]
+
+    def attended(self, inputs: Inputs, side: Side) -> tuple[tuple[Tensor, ...], Tensor]:
+        """Those weights, and the logits (n, outputs) of the pass that told them."""
+        output = self.output(inputs, side, output_attentions=True)
+        return tuple(output.attentions or ()), self.logits(output)
 
     def output(
         self, inputs: Inputs, side: Side, each: Each | None = None, learning: bool = False, **more: Any

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
@@ -18,10 +17,10 @@ from heedful.errors import Mistake, one_of, short
 from heedful.models.huggingface.files import checkpoint_folder, read_config
 from heedful.models.huggingface.labels import read_labels
 from heedful.models.huggingface.network import HuggingFaceNetwork
-from heedful.models.huggingface.text import SAMPLE, PieceEncoder
+from heedful.models.huggingface.probe import make_probe
+from heedful.models.huggingface.text import PieceEncoder
 from heedful.models.model import Model
 from heedful.models.sequence import Long
-from heedful.records import Batch
 
 ONLY_HERE: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 DTYPES = {
@@ -180,14 +179,16 @@ def wrap(
         if not torch.isfinite(parameter).all():
             raise Mistake(f"{title}: the weights {parameter_name!r} hold numbers that are not finite.")
     link, names = read_labels(config, labels, problem_type)
-    text = PieceEncoder(tokenizer, _n_embeddings(module), query)
+    table = _table(module)
+    text = PieceEncoder(tokenizer, None if table is None else int(table.num_embeddings), query)
+    limit = _limit(module, text)
     network = HuggingFaceNetwork(
         module,
         link,
         len(names),
-        _sample(text, query),
+        make_probe(text, query, table, limit),
         frame=text.frame,
-        limit=_limit(module, text),
+        limit=limit,
         types=text.types if text.with_types else None,
         has_query=query,
         long=long,
@@ -195,18 +196,11 @@ def wrap(
     return Model(title, network, text, names, "nli" if query else "classification")
 
 
-def _sample(text: PieceEncoder, query: bool) -> Batch:
-    words = [text.split(each) for each in SAMPLE]
-    both = np.arange(2)
-    asked = text.encode([words[0], words[0]], "query").tokens(both) if query else None
-    return Batch(text.encode(words, "passage").tokens(both), asked)
-
-
-def _n_embeddings(module: nn.Module) -> int | None:
+def _table(module: nn.Module) -> nn.Embedding | None:
     if not hasattr(module, "get_input_embeddings"):
         return None
     found = module.get_input_embeddings()  # type: ignore[operator]
-    return int(found.num_embeddings) if isinstance(found, nn.Embedding) else None
+    return found if isinstance(found, nn.Embedding) else None
 
 
 def _limit(module: nn.Module, text: PieceEncoder) -> int | None:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from heedful.errors import Mistake
-from heedful.models.huggingface.abilities import find_abilities
+from heedful.models.huggingface.abilities import agree, find_abilities
 from heedful.models.huggingface.attention_calls import Each, editing, keeping
-from heedful.models.huggingface.forward import Forward, Inputs, by_length
+from heedful.models.huggingface.forward import NO_TOKEN, Forward, Inputs, by_length
+from heedful.models.huggingface.probe import Probe
 from heedful.models.link import Link
 from heedful.models.network import AttendedOutput, Edit, Output, layer_number, require
 from heedful.models.sequence import Frame, Long, Sequences, Side, sequences
 from heedful.records import Batch, Tokens
 
 TOKENS, TOKENS_ON_DEVICE = 2**10, 2**15
+HIDDEN = 2  # the word that is shut out of attention to see whether that can be done
 
 
 class HuggingFaceNetwork:
@@ -32,7 +35,7 @@ class HuggingFaceNetwork:
         module: nn.Module,
         link: Link,
         n_labels: int,
-        sample: Batch,  # two texts, the first shorter than the second: what the module can do is seen from them
+        probe: Probe,  # texts of growing length: what the module can do is seen from its answers to them
         *,
         frame: Frame,
         limit: int | None = None,  # tokens that it reads at once
@@ -44,13 +47,16 @@ class HuggingFaceNetwork:
         self.link, self.n_labels, self.has_query = link, n_labels, has_query
         self.frame, self.limit, self.long = frame, limit, long
         self.types = types or (0, 0)
-        self.forward = Forward(module, sample.passage.reserved.filler, with_types=types is not None)
+        self.forward = Forward(module, NO_TOKEN, with_types=types is not None)
+        self._strange = probe.strange
 
-        def make(which: list[int], side: Side, embeddings: bool) -> Inputs:
-            some = sample.to(self.device).rows(torch.tensor(which, device=self.device))
+        def make(which: list[int], side: Side, embeddings: bool, hide: bool = False) -> Inputs:
+            some = _rows(probe.batch, which, hide).to(self.device)
             return self._inputs(some, sequences(some, side=side), None, None, embeddings)
 
         self.abilities = find_abilities(self.forward, make)
+        if self.abilities.padding and not self._keeps_apart(probe.batch):
+            self.abilities = find_abilities(self.forward, make, sides=())
         self.n_layers, self.n_heads = self.abilities.n_layers, self.abilities.n_heads
         if self.abilities.n_outputs != link.outputs(n_labels):
             raise Mistake(
@@ -69,14 +75,14 @@ class HuggingFaceNetwork:
                 able.add("self_attends")
         if self.abilities.attention == "edited":
             able.add("edits_attention")
-        if self.abilities.attention and self.reads == "first" and self.abilities.padding:
+        if self.abilities.attention and self.abilities.hides and self.reads == "first":
             able.add("hides_words")  # what reads the state of the last word cannot do without that word
         return frozenset(able)
 
     @property
     def reads(self) -> Literal["first", "last"]:
-        """The token that the classifier reads: decoders, which are padded at the left, read their last."""
-        return "last" if self.abilities.padding == "left" else "first"
+        """The token that the classifier reads: decoders, which look back only, read their last."""
+        return "last" if self.abilities.padding == "left" or self.abilities.looks_back else "first"
 
     @property
     def device(self) -> torch.device:
@@ -270,7 +276,27 @@ class HuggingFaceNetwork:
         x = self.embed(batch.passage) if x is None else x
         if query is not None and x_query is None:
             x_query = self.embed(query)
-        return Inputs(found.present, types, x=found.take(x, x_query), attended=attended)
+        x = found.take(x, x_query)  # (n, width, dim)
+        if not bool(found.present.all()):  # what stands at padding is no token of the text: see _keeps_apart
+            strange = self.embedding(torch.tensor(self._strange, device=self.device)).detach()  # (dim,)
+            x = torch.where(found.present.unsqueeze(-1), x, strange.to(x.dtype))
+        return Inputs(found.present, types, x=x, attended=attended)
+
+    @torch.no_grad()
+    def _keeps_apart(self, sample: Batch) -> bool:
+        """Whether this network, asked as everybody asks it, says the same of a text alone and in company."""
+        alone = [_rows(sample, [i]) for i in range(len(sample))]
+        right = torch.cat([self(one).logits for one in alone])  # (texts, outputs)
+        answers = [self(sample).logits]
+        if self.abilities.embeddings:  # with gradients all texts go together, whatever their length
+            with torch.enable_grad():
+                query = sample.query
+                x = self.embed(sample.to(self.device).passage).requires_grad_()
+                x_query = None if query is None else self.embed(query.to(self.device))
+                answers.append(self(sample, x=x, x_query=x_query).logits.detach())
+        if self.abilities.attention == "edited":
+            answers.append(self(sample, edit=lambda layer, weights: weights.clone()).logits)
+        return all(agree(answer, right, right) for answer in answers)
 
     def _shift(self, found: Sequences) -> Tensor | None:
         """How far padding at the left has moved each text (batch,); None: not at all."""
@@ -297,6 +323,16 @@ class HuggingFaceNetwork:
             return weights if edited is turned else _turned(_turned(edited, shift, -1, -2), shift, -1, -1)
 
         return editing(moved)
+
+
+def _rows(batch: Batch, which: list[int], hide: bool = False) -> Batch:
+    """Some of the texts; `hide`: with their second word shut out of attention."""
+    some = batch.rows(torch.tensor(which))
+    if not hide:
+        return some
+    passage = some.passage
+    hidden = passage.mask & (passage.mask.long().cumsum(1) == HIDDEN)  # (n, length)
+    return replace(some, passage=replace(passage, hidden=hidden, mask=passage.mask & ~hidden))
 
 
 def _turned(values: Tensor, shift: Tensor | None, sign: int, axis: int) -> Tensor:

@@ -107,6 +107,35 @@ class PieceEncoder:
         return Texts(flat, lengths, np.cumsum(lengths) - lengths, words_of >= 0, words_of, self.reserved)
 
     @property
+    def n_special(self) -> int:
+        """How many special tokens stand around what a model reads at once."""
+        return sum(len(before) + len(after) for before, after in self._around.values())
+
+    def texts_of(self, pieces: Sequence[Sequence[int]], part: Part) -> Texts:
+        """Texts made of ids instead of words, with the special tokens around them. Every piece is a word."""
+        before, after = self._around[part]
+        flat = np.array([i for some in pieces for i in (*before, *some, *after)], dtype=np.int64)
+        index = [[-1] * len(before) + [*range(len(some))] + [-1] * len(after) for some in pieces]
+        words_of = np.array([i for some in index for i in some], dtype=np.int64)
+        lengths = np.array([len(some) for some in index], dtype=np.int64)
+        return Texts(flat, lengths, np.cumsum(lengths) - lengths, words_of >= 0, words_of, self.reserved)
+
+    def ordinary(self, n: int) -> list[int]:
+        """At most `n` ids of pieces that are no special tokens, spread over the vocabulary.
+
+        Without a table of embeddings nobody knows which ids a model reads: then those of a text come first.
+        """
+        special = {self.reserved.filler, *self._tokenizer.all_special_ids}
+        known = sorted(
+            i for i in self._tokenizer.get_vocab().values() if i not in special and self._known(i) is not None
+        )
+        if self.n_words is None:
+            seen = [i for i in dict.fromkeys(self._pieces([SAMPLE[1]])[0][0]) if i not in special]
+            return (seen + [i for i in known if i not in seen])[:n]
+        some = known[:: max(1, len(known) // n)][:n]
+        return some or [self.reserved.filler]
+
+    @property
     def vocabulary(self) -> tuple[str, ...]:
         """Every piece, in the order of the ids."""
         return tuple(sorted(self._tokenizer.get_vocab(), key=self._tokenizer.get_vocab().get))
