@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-SOURCES := src tests benchmarks
+SOURCES := src tests benchmarks checks
 # Tests run in two processes, so each takes one thread; results do not depend on it.
 PYTEST := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(BIN)/pytest
 WORKERS := -n 2 --dist worksteal

@@ -16,20 +16,22 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from heedful.engine.study_file import read_study
-from heedful.experiments.correlation_baselines import (
+from heedful.experiments.correlation.published import (
+    SYMBOLS,
+    Cell,
     Value,
     by_rule,
+    cells,
     constant,
     error,
     ours,
     reproduced,
     same_order,
 )
-from heedful.experiments.correlation_cells import SYMBOLS, Cell, cells
 from heedful.measure.prediction import Variation, far, variation
-from heedful.report.comparison import by_setting, evidence
-from heedful.report.summaries_file import read_summaries
+from heedful.studies.comparison import by_setting, evidence
+from heedful.studies.file import read_study
+from heedful.studies.summaries_file import read_summaries
 
 Key = tuple[tuple[str, str, str], str, str]
 ROW = re.compile(r"\| (\w+) \| (\w+) \| (\w+) \| ([^|]+) \| (\w+) \| (-?[\d.]+)(?: \([\d.]+\))? ± ")
@@ -59,9 +61,7 @@ def with_means(found: list[Cell], mean_of: Value) -> list[Cell]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("page", type=Path)
     parser.add_argument("summaries", type=Path)
     parser.add_argument("--dataset", nargs="+", help="only these")
@@ -75,8 +75,7 @@ def main() -> None:
     today = [
         cell
         for cell in page
-        if (cell.setting, cell.pair, cell.label) in before
-        and cell.setting[0] in (given.dataset or study.datasets)
+        if (cell.setting, cell.pair, cell.label) in before and cell.setting[0] in (given.dataset or study.datasets)
     ]
     if not today:
         parser.error(f"{given.page} and {given.summaries} have no cell in common, of the datasets asked for")

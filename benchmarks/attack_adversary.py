@@ -28,12 +28,12 @@ from scipy.optimize import linprog, minimize
 from torch import Tensor
 
 import heedful
-from heedful.data.corpora import load as load_corpus
-from heedful.experiments.adversarial_verdict import epsilon_of
-from heedful.experiments.adversary_exact import phi
-from heedful.experiments.adversary_search import PROGRAMS, search_adversary
-from heedful.experiments.observe import observer, tvd
-from heedful.experiments.pooled import PooledStates
+from heedful.data.corpora.load import load as load_corpus
+from heedful.experiments.adversarial.exact import phi
+from heedful.experiments.adversarial.search import PROGRAMS, search_adversary
+from heedful.experiments.adversarial.verdict import epsilon_of
+from heedful.experiments.edited_attention.observe import observer, tvd
+from heedful.experiments.edited_attention.pooled import PooledStates
 from heedful.measure.distance import jsd
 from heedful.store.run import Run
 
@@ -183,9 +183,7 @@ def attack_model(name: str, run: Path, texts: int, starts: int, programs: int) -
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--texts", type=int, default=40)
     parser.add_argument("--starts", type=int, default=6)
     parser.add_argument("--programs", type=int, default=PROGRAMS, help="linear programs of a proof")

@@ -22,9 +22,9 @@ from typing import Any
 
 import heedful
 from audit_planted import planted_run
-from heedful.auditing.series import series_of
-from heedful.auditing.standings import Explained, rank
-from heedful.data.planted import generate
+from heedful.auditing.outcome.series import series_of
+from heedful.auditing.outcome.standings import MethodFacts, rank
+from heedful.data.generated.planted import generate
 from heedful.experiments import find
 from heedful.measure.statistics import proportion
 from heedful.registry import EXPLAINERS
@@ -41,7 +41,7 @@ def main() -> None:
     asked = given.parse_args()
     measures = find("faithfulness").method_measures
     EXPLAINERS.places = {**EXPLAINERS.places, "guess": replace(EXPLAINERS.find("random"), name="guess")}
-    known = {name: Explained("control" if name == "random" else "saliency") for name in METHODS}
+    known = {name: MethodFacts("control" if name == "random" else "saliency") for name in METHODS}
     answers: dict[str, Counter[str]] = {name: Counter() for name in METHODS}
     alone = 0
     with tempfile.TemporaryDirectory() as temporary:

@@ -20,12 +20,12 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the command does: thre
 import numpy as np
 
 import heedful
-from heedful.auditing.series import series_of
-from heedful.auditing.standings import Explained, Standings, rank
-from heedful.data.planted import Rule, generate
-from heedful.engine.progress import Progress
+from heedful.auditing.outcome.series import series_of
+from heedful.auditing.outcome.standings import MethodFacts, Standings, rank
+from heedful.data.generated.planted import Rule, generate
+from heedful.engine.running.progress import Progress
 from heedful.experiments import find
-from heedful.experiments.planted import rightly_predicted
+from heedful.experiments.ground_truth.planted import rightly_predicted
 from heedful.measure.columns import column, rows_of
 from heedful.measure.rank import spearman
 from heedful.registry import EXPLAINERS
@@ -49,10 +49,7 @@ DRAWS = 1000
 def planted_run(rule: Rule, encoder: str, seed: int, folder: Path) -> Run:
     """A model of planted texts; the words that decide are their evidence."""
     made = list(generate(rule, TRAIN + TEST, seed=seed))
-    rows = [
-        json.dumps({"text": one.text, "label": one.label, "evidence": list(one.evidence)}) + "\n"
-        for one in made
-    ]
+    rows = [json.dumps({"text": one.text, "label": one.label, "evidence": list(one.evidence)}) + "\n" for one in made]
     folder.mkdir(parents=True, exist_ok=True)
     train, test = (folder / f"{rule}-{seed}{part}.jsonl" for part in ("", "-test"))
     train.write_text("".join(rows[:TRAIN]), encoding="utf-8")
@@ -67,16 +64,14 @@ def planted_run(rule: Rule, encoder: str, seed: int, folder: Path) -> Run:
 def audited(run: Run, texts: int) -> Standings:
     """The standings as `heedful audit` makes them, from so many texts."""
     table = heedful.run("faithfulness", run, limit=texts, methods=METHODS, **OPTIONS).table
-    known = {name: Explained(EXPLAINERS.find(name).kind) for name in METHODS}
+    known = {name: MethodFacts(EXPLAINERS.find(name).kind) for name in METHODS}
     return rank(series_of("faithfulness", find("faithfulness").method_measures, table), known)
 
 
 def precision(run: Run) -> dict[str, float]:
     """By explainer, over the texts that are predicted rightly."""
     rows = rightly_predicted(heedful.run("planted", run, methods=METHODS[:-1]).table)
-    return {
-        name: float(np.nanmean(column(rows_of(rows, "method", name), "precision"))) for name in METHODS[:-1]
-    }
+    return {name: float(np.nanmean(column(rows_of(rows, "method", name), "precision"))) for name in METHODS[:-1]}
 
 
 def correlation(first: list[float], second: list[float]) -> float:

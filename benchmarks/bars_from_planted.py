@@ -23,12 +23,12 @@ import numpy as np
 import torch
 
 import heedful
-from heedful.data.corpora import load_split
-from heedful.engine.progress import Progress
-from heedful.experiments import Trial, find
-from heedful.experiments.verdict import Verdict
-from heedful.models.attention import Additive
-from heedful.models.classifier import AttentiveClassifier
+from heedful.data.corpora.load import load_split
+from heedful.engine.running.progress import Progress
+from heedful.experiments import Result, find
+from heedful.experiments.framework.verdict import Verdict
+from heedful.models.attentive.attention import Additive
+from heedful.models.attentive.classifier import AttentiveClassifier
 from heedful.models.model import Model
 from heedful.records import Example
 
@@ -74,7 +74,7 @@ def numbers(model: Model, examples: Sequence[Example]) -> dict[str, Verdict]:
     found = {}
     for name in ASKED:
         rows = heedful.run(name, model, examples)
-        verdict = find(name).verdict(Trial(name, rows.table, rows.summary, labels=model.labels))
+        verdict = find(name).verdict(Result(name, rows.table, rows.summary, labels=model.labels))
         assert verdict is not None
         found[name] = verdict
     return found
@@ -102,9 +102,7 @@ def line(name: str, right: list[Verdict], irrelevant: list[Verdict]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--texts", type=int, default=200)
     parser.add_argument("--encoder", action="append", choices=ENCODERS)
@@ -138,9 +136,7 @@ def report(runs: Path, encoders: Sequence[str], seeds: int, texts: int) -> None:
                 f"random attention in {chance:.0%} (accuracy {still:.2f})",
                 flush=True,
             )
-    print(
-        f"\n{len(right)} right models, {len(irrelevant)} irrelevant; left out: {', '.join(left_out) or 'none'}\n"
-    )
+    print(f"\n{len(right)} right models, {len(irrelevant)} irrelevant; left out: {', '.join(left_out) or 'none'}\n")
     print("| verdict's number | attention is right | attention is irrelevant | bars |\n|---|---|---|---|")
     for name in ASKED if right or irrelevant else ():
         print(line(name, [one[name] for one in right], [one[name] for one in irrelevant]))

@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 
 from heedful.config import RunConfig
-from heedful.data.planted import generate
-from heedful.engine.carry_out import Engine, carry_out
-from heedful.engine.configure import configure
-from heedful.engine.plan import plan
-from heedful.engine.progress import Progress
-from heedful.engine.study_file import read_study
-from heedful.engine.study_part import select
-from heedful.engine.workspace import Workspace
+from heedful.data.generated.planted import generate
+from heedful.engine.running.execute import Engine, execute
+from heedful.engine.running.progress import Progress
+from heedful.engine.running.workspace import Workspace
+from heedful.engine.tasks.configure import configure
+from heedful.engine.tasks.plan import plan
+from heedful.studies.file import read_study
+from heedful.studies.part import select
 
 TASKS, TEXTS, EPOCHS = 8, 3_000, 20
 
@@ -44,16 +44,14 @@ def eight_tasks(folder: Path) -> list[RunConfig]:
         rows.writerows(zip((one.text for one in generate("single", TEXTS, seed=0)), coins, strict=True))
     model, data = {"embedding_dim": 64, "hidden_dim": 64}, {"tokenizer": "whitespace"}
     training = {"epochs": EPOCHS, "patience": EPOCHS}
-    return [
-        configure(str(reviews), data=data, model=model, training=training, seed=seed) for seed in range(TASKS)
-    ]
+    return [configure(str(reviews), data=data, model=model, training=training, seed=seed) for seed in range(TASKS)]
 
 
 def seconds(configs: list[RunConfig], folder: Path, engine: Engine, cores: int) -> float:
     """Of the whole sweep, the start of the workers included."""
     shutil.rmtree(folder / "runs", ignore_errors=True)
     began = time.perf_counter()
-    report = carry_out(plan(configs), Workspace(folder / "runs"), Progress(quiet=True), engine, cores=cores)
+    report = execute(plan(configs), Workspace(folder / "runs"), Progress(quiet=True), engine, cores=cores)
     taken = time.perf_counter() - began
     if len(report.done) != len(configs):
         raise SystemExit(f"the sweep did not finish: {report.failed}")

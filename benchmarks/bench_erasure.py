@@ -8,12 +8,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from heedful.config import ModelConfig, TrainingConfig
-from heedful.experiments.observe import observer
-from heedful.experiments.pooled import PooledStates
-from heedful.experiments.rankings import falling
-from heedful.experiments.smallest_set import exact_smallest, logits_of_items
+from heedful.experiments.edited_attention.observe import observer
+from heedful.experiments.edited_attention.pooled import PooledStates
+from heedful.experiments.erasure.smallest_set import exact_smallest, falling, logits_of_items
 from heedful.models import build
-from heedful.models.sentences import find_sentences
+from heedful.models.attentive.hierarchical import find_sentences
 from heedful.models.training import make_optimiser
 from heedful.records import Batch, Tokens
 from timing import seconds
@@ -23,9 +22,7 @@ WORDS, LABELS, ITEMS, TEXTS = 16_000, 5, 200, 16
 
 def curves() -> None:
     """16 documents of 200 words, 5 labels, in the order of attention: every prefix of every document."""
-    model = (
-        build(ModelConfig(encoder="bigru", embedding_dim=200, hidden_dim=100), WORDS, LABELS).double().eval()
-    )
+    model = build(ModelConfig(encoder="bigru", embedding_dim=200, hidden_dim=100), WORDS, LABELS).double().eval()
     ids = torch.randint(4, WORDS, (TEXTS, ITEMS), generator=torch.Generator().manual_seed(0))
     there = torch.ones_like(ids, dtype=torch.bool)
     batch = Batch(Tokens(ids, there, there))
@@ -79,9 +76,7 @@ def training() -> None:
     there = index >= 0
     ids = torch.from_numpy(rng.integers(4, WORDS, (64, length))) * there
     batch = Batch(Tokens(ids, there, there, sentence_index=index), labels=torch.arange(64) % LABELS)
-    config = ModelConfig(
-        encoder="bigru", embedding_dim=200, hidden_dim=100, attention_dim=100, hierarchical=True
-    )
+    config = ModelConfig(encoder="bigru", embedding_dim=200, hidden_dim=100, attention_dim=100, hierarchical=True)
     model = build(config, WORDS, LABELS)
     adam = make_optimiser(model, TrainingConfig())
     words, sentences = (nn.GRU(dim, 50, batch_first=True, bidirectional=True) for dim in (200, 100))

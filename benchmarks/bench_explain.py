@@ -21,10 +21,9 @@ import torch
 
 import heedful
 from heedful.config import ModelConfig
-from heedful.data.planted import generate
-from heedful.data.tokenise import tokenizer
-from heedful.data.vocabulary import Vocabulary
-from heedful.data.word_encoder import WordEncoder
+from heedful.data.generated.planted import generate
+from heedful.data.text.tokenise import tokenizer
+from heedful.data.text.vocabulary import Vocabulary, WordEncoder
 from heedful.explainers import find
 from heedful.explainers.run import EXPLAIN_BUDGET
 from heedful.models import build
@@ -43,9 +42,7 @@ def main() -> None:
             corpora["SST"] = [text for split in sorted(place.glob("*.jsonl.gz")) for text in read(split)]
         for name, texts in corpora.items():
             for encoder in ("average", "bilstm"):
-                compare(
-                    f"{len(texts):,} {name} sentences, {encoder}", model(texts, encoder), texts, Path(folder)
-                )
+                compare(f"{len(texts):,} {name} sentences, {encoder}", model(texts, encoder), texts, Path(folder))
         grown = [saving(size) for size in SIZES]
     told = ", ".join(f"{size:,} examples {mib:.0f} MiB" for size, mib in zip(SIZES, grown, strict=True))
     print(f"memory that saving adds at its peak: {told}")
@@ -97,9 +94,7 @@ def watch(size: int) -> None:
     ex = heedful.explain(model(texts, "average"), texts, METHODS)
     with tempfile.TemporaryDirectory(prefix="heedful-") as folder:
         ex[:10].save(Path(folder) / "little.parquet")
-        Path("/proc/self/clear_refs").write_text(
-            "5"
-        )  # the peak is forgotten: it is now what is there (Linux)
+        Path("/proc/self/clear_refs").write_text("5")  # the peak is forgotten: it is now what is there (Linux)
         before = peak()
         ex.save(Path(folder) / "why.parquet")
         print(peak() - before)

@@ -33,7 +33,7 @@ from captum.attr import FeatureAblation, InputXGradient, IntegratedGradients
 from scipy.stats import kendalltau
 
 import heedful
-from heedful.data.corpora import load
+from heedful.data.corpora.load import load
 from heedful.records import Example
 from minilm_sst import classifier
 
@@ -136,23 +136,17 @@ def check_same(rows: Any, found: list[dict[str, dict[str, float]]]) -> None:
             apart[column].append(0.0 if np.isnan(gap) else gap)
     told = ", ".join(f"{column} {float(np.median(gaps)):.0e}" for column, gaps in apart.items())
     most = max(float(np.mean(np.array(gaps) > 1e-3)) for gaps in apart.values())
-    print(
-        f"  the same metrics: median difference {told}; more than .001 in at most {most:.1%} of a column's values"
-    )
+    print(f"  the same metrics: median difference {told}; more than .001 in at most {most:.1%} of a column's values")
     if most > 0.05:
         sys.exit("the plain loop finds other metrics")
 
 
-def plain_loop(
-    module: Any, made: Any, examples: Sequence[Example], batched: bool
-) -> list[dict[str, dict[str, float]]]:
+def plain_loop(module: Any, made: Any, examples: Sequence[Example], batched: bool) -> list[dict[str, dict[str, float]]]:
     """As one would write it: text by text, method by method, each edited text anew."""
     return [one_text(module, made, example, batched, place) for place, example in enumerate(examples)]
 
 
-def one_text(
-    module: Any, made: Any, example: Example, batched: bool, place: int
-) -> dict[str, dict[str, float]]:
+def one_text(module: Any, made: Any, example: Example, batched: bool, place: int) -> dict[str, dict[str, float]]:
     tokens = made.encode([example]).batch([0]).passage
     ids, index = tokens.ids[0], tokens.word_index[0].numpy()
     word = np.where(index < 0, -1, np.unique(index, return_inverse=True)[1] - int((index < 0).any()))
@@ -166,9 +160,7 @@ def one_text(
         kept = [ids[torch.from_numpy(~np.isin(word, gone))] for gone in sets]
         with torch.no_grad():
             if not batched:
-                return np.concatenate(
-                    [module(input_ids=one[None]).logits.softmax(-1).numpy() for one in kept]
-                )
+                return np.concatenate([module(input_ids=one[None]).logits.softmax(-1).numpy() for one in kept])
             padded = torch.nn.utils.rnn.pad_sequence(kept, batch_first=True)
             there = torch.nn.utils.rnn.pad_sequence([torch.ones_like(one) for one in kept], batch_first=True)
             out: np.ndarray = module(input_ids=padded, attention_mask=there).logits.softmax(-1).numpy()
@@ -209,9 +201,16 @@ def along(
 
 
 def captum_scores(
-    module: Any, made: Any, example: Example, ids: torch.Tensor, word: np.ndarray, n: int, target: int,
-    said: Callable[[list[list[int]]], np.ndarray], p: torch.Tensor,
-) -> dict[str, np.ndarray]:  # fmt: skip
+    module: Any,
+    made: Any,
+    example: Example,
+    ids: torch.Tensor,
+    word: np.ndarray,
+    n: int,
+    target: int,
+    said: Callable[[list[list[int]]], np.ndarray],
+    p: torch.Tensor,
+) -> dict[str, np.ndarray]:
     """Scores of the words: from Captum, and what it does not have by hand."""
     x = module.get_input_embeddings()(ids)[None].detach()
     there = torch.from_numpy(word >= 0)
@@ -236,9 +235,7 @@ def captum_scores(
         shorter = [ids[torch.from_numpy(word != i)][None] for i in range(n)]
         omitted = [whole - float(module(input_ids=one).logits[0, target]) for one in shorter]
     first = [int(np.flatnonzero(word == i)[0]) for i in range(n)]
-    random = (
-        heedful.explain(made, [example], methods=["random"])[0].by_word().attributions[0].scores["passage"]
-    )
+    random = heedful.explain(made, [example], methods=["random"])[0].by_word().attributions[0].scores["passage"]
     return {
         "attention": by_word(attention),
         "gradient_x_input": by_word(InputXGradient(logits).attribute(x, target=target)[0].sum(-1)),
@@ -262,9 +259,13 @@ def against_ferret(made: Any, examples: Sequence[Example], counter: Counter, fol
     texts = json.dumps([example.passage.text for example in some])
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     done = subprocess.run(
-        [python, HERE / "ferret_faithfulness.py", folder], input=texts, capture_output=True, text=True, check=False,
+        [python, HERE / "ferret_faithfulness.py", folder],
+        input=texts,
+        capture_output=True,
+        text=True,
+        check=False,
         env=environment | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"},
-    )  # fmt: skip
+    )
     if done.returncode:
         print(f"ferret cannot be run: {done.stderr.strip().splitlines()[-1]}")
         return
@@ -281,8 +282,13 @@ def against_ferret(made: Any, examples: Sequence[Example], counter: Counter, fol
     ratios = []
     for methods, given in ((METHODS, {}), (FERRET_METHODS, {"lime": lime, "shap": shap})):
         options: dict[str, Any] = {
-            "operators": ["delete"], "methods": methods, "exact": 0, "beam": 0, "draws": 1, "options": given,
-        }  # fmt: skip
+            "operators": ["delete"],
+            "methods": methods,
+            "exact": 0,
+            "beam": 0,
+            "draws": 1,
+            "options": given,
+        }
         _, taken, asked = timed(partial(heedful.run, "faithfulness", made, some, **options), counter)
         ratios.append(theirs["seconds"] / taken)
         print(
@@ -301,9 +307,7 @@ def ferret_environment() -> Path | None:
         print(f"making an environment for {FERRET[0]} in {folder}", flush=True)
         venv.create(folder, with_pip=True)
         torch_pin = next(
-            line
-            for line in (HERE.parent / "constraints.txt").read_text().split()
-            if line.startswith("torch==")
+            line for line in (HERE.parent / "constraints.txt").read_text().split() if line.startswith("torch==")
         )
         done = subprocess.run(
             [python, "-m", "pip", "install", "--quiet", torch_pin, *FERRET],

@@ -13,8 +13,8 @@ import torch
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import transformer_zoo
-from heedful.explainers.decomposition import decompose
-from heedful.explainers.gradient import gradient_x_input
+from heedful.explainers.gradients.gradient import gradient_x_input
+from heedful.explainers.lrp.decomposition import decompose
 from heedful.models.huggingface import HuggingFaceNetwork, wrap
 from heedful.records import Batch, Tokens
 from timing import seconds

@@ -12,9 +12,9 @@ from captum.attr import LayerIntegratedGradients
 from torch import Tensor
 
 from heedful.config import ModelConfig
-from heedful.explainers.gradient import gradient_x_input
-from heedful.explainers.integrated_gradients import integrated_gradients
-from heedful.explainers.relevance import lrp
+from heedful.explainers.gradients.gradient import gradient_x_input
+from heedful.explainers.gradients.integrated import integrated_gradients
+from heedful.explainers.lrp.relevance import lrp
 from heedful.models import AttentiveClassifier, build
 from heedful.records import Batch, Tokens
 from timing import seconds

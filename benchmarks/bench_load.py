@@ -10,8 +10,8 @@ import tempfile
 from pathlib import Path
 from time import perf_counter
 
-from heedful.data.corpora import load, load_split
-from heedful.data.planted import generate
+from heedful.data.corpora.load import load, load_split
+from heedful.data.generated.planted import generate
 
 LIMIT = 10
 ROWS = 50_000

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
-from heedful.engine.carry_out import carry_out
-from heedful.engine.configure import configure
-from heedful.engine.plan import ask, plan
-from heedful.engine.progress import Progress
-from heedful.engine.workspace import Workspace
+from heedful.engine.running.execute import execute
+from heedful.engine.running.progress import Progress
+from heedful.engine.running.workspace import Workspace
+from heedful.engine.tasks.configure import configure
+from heedful.engine.tasks.plan import ask, plan
 
 LENGTH, TEXTS, TYPES = 5_000, 36, 5_000  # words a text; texts, 32 of them to train on; different words
 DATA = {"tokenizer": "whitespace", "test_fraction": 0.06, "dev_fraction": 0.06}
@@ -38,11 +38,9 @@ def write_corpus(path: Path) -> None:
 
 def do(folder: Path, encoder: str, experiments: list[str]) -> None:
     """One task after the other, in this process, as a worker does it; print the peak after each."""
-    config = configure(
-        str(folder / "long.csv"), data=DATA, model={"encoder": encoder}, training={"epochs": 1}
-    )
+    config = configure(str(folder / "long.csv"), data=DATA, model={"encoder": encoder}, training={"epochs": 1})
     for asks in [[ask(name, limit=1)] for name in experiments] or [[]]:  # a text is more than half a batch
-        report = carry_out(plan([config], asks), Workspace(folder / "runs"), Progress(quiet=True), "here")
+        report = execute(plan([config], asks), Workspace(folder / "runs"), Progress(quiet=True), "here")
         if not report.complete:
             raise SystemExit(f"failed: {report.failed}")
         print(peak())
@@ -75,7 +73,7 @@ if __name__ == "__main__":
     if len(sys.argv) == 1:
         main()
     else:
-        import heedful.engine.executor  # noqa: F401 (the libraries of a worker)
+        from heedful.engine.running import executor  # noqa: F401 (the libraries of a worker)
 
         if len(sys.argv) > 2:
             do(Path(sys.argv[1]), sys.argv[2], sys.argv[3:])

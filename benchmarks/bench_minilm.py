@@ -22,10 +22,10 @@ from torch import Tensor
 
 import heedful
 from heedful.errors import Mistake
-from heedful.explainers.decomposition import decompose
-from heedful.explainers.gradient import gradient_x_input
-from heedful.explainers.integrated_gradients import integrated_gradients
-from heedful.explainers.occlusion import omission
+from heedful.explainers.gradients.gradient import gradient_x_input
+from heedful.explainers.gradients.integrated import integrated_gradients
+from heedful.explainers.lrp.decomposition import decompose
+from heedful.explainers.perturbation.occlusion import omission
 from heedful.models.model import Model
 from heedful.models.network import token_budget
 from heedful.records import Batch, Example, Tokens
@@ -35,9 +35,7 @@ from timing import seconds
 INTERPRETO = "interpreto==0.5.2"
 INTERPRETO_BATCHES = (1, 4, 16)  # 4 is its default
 STEPS = 50  # Captum's default
-TUTORIAL_STEPS = (
-    500  # of "Interpreting text models: IMDB sentiment analysis", where [PAD] is the baseline, too
-)
+TUTORIAL_STEPS = 500  # of "Interpreting text models: IMDB sentiment analysis", where [PAD] is the baseline, too
 TOLERANCE = 1e-5
 IG_SENTENCES, TUTORIAL_SENTENCES = 40, 10
 CAPTUM_IG = ((4, 50), (8, 100), (8, 400))  # texts a call, internal_batch_size
@@ -104,9 +102,7 @@ class Interpreto:
         (scratch / "texts.json").write_text(json.dumps(list(texts)))
         worker = Path(__file__).parent / "interpreto_worker.py"
         given = [environment(), worker, folder, scratch / "texts.json", torch.get_num_threads()]
-        self.process = subprocess.Popen(
-            list(map(str, given)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        self.process = subprocess.Popen(list(map(str, given)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._answer()
 
     def __call__(self, **asked: Any) -> None:
@@ -203,14 +199,10 @@ class CaptumIG:
     def __init__(self, model: Model, examples: Sequence[Example]) -> None:
         module = module_of(model)
         table = module.get_input_embeddings()
-        self.method = LayerIntegratedGradients(
-            lambda ids, present: module(ids, attention_mask=present).logits, table
-        )
+        self.method = LayerIntegratedGradients(lambda ids, present: module(ids, attention_mask=present).logits, table)
         self.model, self.encoded, self.n = model, model.encode(examples), len(examples)
 
-    def __call__(
-        self, texts: int, internal_batch_size: int | None, steps: int = STEPS
-    ) -> tuple[list[Tensor], Tensor]:
+    def __call__(self, texts: int, internal_batch_size: int | None, steps: int = STEPS) -> tuple[list[Tensor], Tensor]:
         """Scores of each text, and what they miss of its change."""
         order = self.encoded.lengths.argsort(kind="stable")
         scores: list[Tensor] = [torch.empty(0)] * self.n
@@ -235,9 +227,7 @@ class CaptumIG:
         return scores, gaps
 
 
-def ours_ig(
-    model: Model, examples: Sequence[Example], **options: Any
-) -> tuple[list[Tensor], Tensor, Tensor, int]:
+def ours_ig(model: Model, examples: Sequence[Example], **options: Any) -> tuple[list[Tensor], Tensor, Tensor, int]:
     """Scores of each text, gaps, changes, and backward passes."""
     network: Any = model.network
     encoded = model.encode(examples)
@@ -247,9 +237,7 @@ def ours_ig(
         found = integrated_gradients(network, batch, predicted(model, batch), baselines="pad", **options)
         assert found.gap is not None
         assert found.scale is not None
-        for i, score, n in zip(
-            indices.tolist(), found.passage, batch.passage.present.sum(1).tolist(), strict=True
-        ):
+        for i, score, n in zip(indices.tolist(), found.passage, batch.passage.present.sum(1).tolist(), strict=True):
             scores[i] = score[:n]
         gaps[indices], changes[indices] = found.gap.abs(), found.scale
         passes += int(torch.as_tensor(found.backward_passes).sum())
@@ -311,11 +299,7 @@ def products(model: Model, tokens: int, backward: bool) -> None:
     """The matrix products of the encoder's linear maps for so many tokens, and nothing else: what no order of the work
     can save."""
     at_once = token_budget(model.network, 2**13)
-    weights = [
-        one.weight
-        for one in module_of(model).base_model.encoder.modules()
-        if isinstance(one, torch.nn.Linear)
-    ]
+    weights = [one.weight for one in module_of(model).base_model.encoder.modules() if isinstance(one, torch.nn.Linear)]
     with torch.no_grad():
         given = {width: torch.randn(at_once, width) for weight in weights for width in weight.shape}
         for _ in range(round(tokens / at_once)):

@@ -17,9 +17,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from heedful.config import EncoderName, ModelConfig
-from heedful.explainers.edits import Edits, edit
-from heedful.explainers.occlusion import occlusion
-from heedful.explainers.one_word import change_each_word
+from heedful.explainers.perturbation.edits import Edits, edit
+from heedful.explainers.perturbation.occlusion import occlusion
+from heedful.explainers.perturbation.one_word import change_each_word
 from heedful.models import AttentiveClassifier, build
 from heedful.records import Batch, Tokens
 from timing import seconds
@@ -41,9 +41,7 @@ def main() -> None:
         compare_omission(encoder, model, texts(4, LENGTH, generator), tolerances=(0.0,))
 
 
-def compare_omission(
-    name: str, model: AttentiveClassifier, batch: Batch, tolerances: tuple[float, ...]
-) -> None:
+def compare_omission(name: str, model: AttentiveClassifier, batch: Batch, tolerances: tuple[float, ...]) -> None:
     def ours(tolerance: float) -> Callable[[], Tensor]:
         return lambda: change_each_word(model, batch, "delete", tolerance=tolerance).changed
 
@@ -119,9 +117,7 @@ def trained(encoder: EncoderName, generator: torch.Generator, steps: int = 30) -
     for _ in range(steps):
         batch = texts(32, 40, generator)
         labels = torch.randint(2, (32,), generator=generator)
-        batch.passage.ids[:, 5:35:3] = (
-            10 + 10 * labels.unsqueeze(1) + torch.randint(10, (32, 10), generator=generator)
-        )
+        batch.passage.ids[:, 5:35:3] = 10 + 10 * labels.unsqueeze(1) + torch.randint(10, (32, 10), generator=generator)
         optimiser.zero_grad()
         loss = F.binary_cross_entropy_with_logits(model(batch).logits[:, 0], labels.float())
         torch.autograd.backward(loss)

@@ -7,8 +7,8 @@ import torch
 from bench_training import BATCH, DIM, random_batches, steps
 from heedful.config import ModelConfig, TrainingConfig
 from heedful.models import build
-from heedful.models.encoders import LSTM
-from heedful.models.orthogonal import OrthogonalLSTM
+from heedful.models.attentive.encoders import LSTM
+from heedful.models.attentive.orthogonal import OrthogonalLSTM
 from heedful.models.training import make_optimiser
 from timing import seconds
 

@@ -29,9 +29,7 @@ def main() -> None:
         end = perf_counter()
         np.testing.assert_allclose(np.stack([ours.tau, ours.p], axis=1), theirs, rtol=1e-9)
         ratios.append((end - middle) / (middle - start))
-    print(
-        f"batched tau with p-values at {TOKENS} tokens: {median(ratios):.0f} times faster than a scipy loop"
-    )
+    print(f"batched tau with p-values at {TOKENS} tokens: {median(ratios):.0f} times faster than a scipy loop")
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ from time import perf_counter
 
 import spacy
 
-from heedful.data.planted import generate
-from heedful.data.tokenise import form, tokenise_all, tokenizer
+from heedful.data.generated.planted import generate
+from heedful.data.text.tokenise import form, tokenise_all, tokenizer
 
 TEXTS = 2000
 

@@ -11,8 +11,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from heedful.config import ModelConfig, TrainingConfig
 from heedful.models import build
-from heedful.models.classifier import AttentiveClassifier
-from heedful.models.encoders import BiLSTM
+from heedful.models.attentive.classifier import AttentiveClassifier
+from heedful.models.attentive.encoders import BiLSTM
 from heedful.models.training import make_optimiser
 from heedful.records import Batch, Tokens
 from timing import seconds
@@ -56,9 +56,7 @@ class Packed(nn.Module):
             mine.load_state_dict(theirs.state_dict())  # type: ignore[union-attr]
 
     def forward(self, ids: Tensor, present: Tensor) -> Tensor:
-        packed = pack_padded_sequence(
-            self.embedding(ids), present.sum(1), batch_first=True, enforce_sorted=False
-        )
+        packed = pack_padded_sequence(self.embedding(ids), present.sum(1), batch_first=True, enforce_sorted=False)
         h, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True)
         scores = self.v(self.W1(h).tanh()).squeeze(-1).masked_fill(~present, -torch.inf)
         logits: Tensor = self.theta((scores.softmax(-1).unsqueeze(1) @ h).squeeze(1))
@@ -70,9 +68,7 @@ def loss_of(logits: Tensor, batch: Batch) -> Tensor:
     return F.binary_cross_entropy_with_logits(logits[:, 0], batch.labels.float(), reduction="sum")
 
 
-def steps(
-    logits: Callable[[Batch], Tensor], optimiser: torch.optim.Optimizer, batches: list[Batch]
-) -> list[float]:
+def steps(logits: Callable[[Batch], Tensor], optimiser: torch.optim.Optimizer, batches: list[Batch]) -> list[float]:
     losses = []
     for batch in batches:
         optimiser.zero_grad()
@@ -98,9 +94,7 @@ def step_at_sst_size() -> None:
     our_losses, their_losses = [], []
     fast, slow = seconds(
         lambda: our_losses.extend(steps(lambda b: ours(b).logits, our_adam, batches)),
-        lambda: their_losses.extend(
-            steps(lambda b: theirs(b.passage.ids, b.passage.present), their_adam, batches)
-        ),
+        lambda: their_losses.extend(steps(lambda b: theirs(b.passage.ids, b.passage.present), their_adam, batches)),
     )
     apart = max(abs(a - b) / b for a, b in zip(our_losses[:STEPS], their_losses[:STEPS], strict=True))
     print(

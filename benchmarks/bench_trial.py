@@ -22,19 +22,18 @@ from scipy import stats
 from torch import Tensor
 
 from heedful.config import ModelConfig
-from heedful.data.tokenise import tokenizer
-from heedful.data.vocabulary import MARKERS, Vocabulary
-from heedful.data.word_encoder import WordEncoder
-from heedful.engine.plan import ask
-from heedful.engine.progress import Bar
-from heedful.engine.rows import ask_model
-from heedful.experiments import Summary, Trial, find, summary_with_verdict
-from heedful.experiments.adversary_adam import adam_adversaries, farthest_feasible, initial
-from heedful.experiments.adversary_exact import Adversary, exact_adversary
-from heedful.experiments.adversary_search import ceiling
-from heedful.experiments.experiment import Floats
-from heedful.experiments.observe import observer
-from heedful.experiments.pooled import PooledStates
+from heedful.data.text.tokenise import tokenizer
+from heedful.data.text.vocabulary import MARKERS, Vocabulary, WordEncoder
+from heedful.engine.running.progress import ProgressBar
+from heedful.engine.tasks.plan import ask
+from heedful.engine.tasks.rows import ask_model
+from heedful.experiments import Result, Summary, find, summary_with_verdict
+from heedful.experiments.adversarial.adam import adam_adversaries, farthest_feasible, initial
+from heedful.experiments.adversarial.exact import Adversary, exact_adversary
+from heedful.experiments.adversarial.search import ceiling
+from heedful.experiments.edited_attention.observe import observer
+from heedful.experiments.edited_attention.pooled import PooledStates
+from heedful.experiments.framework.experiment import Floats
 from heedful.models import AttentiveClassifier, build
 from heedful.models.model import Model
 from heedful.records import Batch, Example, Tokens
@@ -69,9 +68,7 @@ def adversaries(model: AttentiveClassifier, batch: Batch) -> None:
     timed(lambda: published_adam(model, batch, starts, steps=5))  # the first call of anything is slow
     _, with_product = timed(lambda: published_adam(model, batch, starts, product=True))
     published, theirs = timed(lambda: published_adam(model, batch, starts))
-    dense, ours = timed(
-        lambda: adam_adversaries(seen, starts, EPSILON, steps=STEPS, rate=RATE, penalty=PENALTY)
-    )
+    dense, ours = timed(lambda: adam_adversaries(seen, starts, EPSILON, steps=STEPS, rate=RATE, penalty=PENALTY))
     found, fast = min((timed(lambda: exact(seen)) for _ in range(5)), key=lambda result: result[1])
     width = seen.alpha.shape[1]
     rival = farthest_feasible(seen, published[:, :, 1 : 1 + width].double(), EPSILON, ceiling(seen))
@@ -90,15 +87,11 @@ def adversaries(model: AttentiveClassifier, batch: Batch) -> None:
     )
 
 
-def whole_split(
-    whole: Model, examples: list[Example], chosen: list[Batch], batches: int, source: str
-) -> None:
+def whole_split(whole: Model, examples: list[Example], chosen: list[Batch], batches: int, source: str) -> None:
     """All three experiments on every text, against the procedure on some of them."""
     model = whole.network
     assert isinstance(model, AttentiveClassifier)
-    trial(
-        whole, examples[:: max(1, len(examples) // BATCH)]
-    )  # the first call of anything is slow, at any length
+    trial(whole, examples[:: max(1, len(examples) // BATCH)])  # the first call of anything is slow, at any length
     _, taken = timed(lambda: trial(whole, examples))
     theirs = dict.fromkeys(("correlation", "permutation", "adversarial"), 0.0)
     for i, batch in enumerate(chosen):
@@ -122,8 +115,8 @@ def trial(model: Model, examples: list[Example]) -> dict[str, Summary]:
     for name in ("correlation", "permutation", "adversarial"):
         asked = ask(name)
         places = np.arange(len(examples), dtype=np.int64)
-        table = ask_model(model, dict(enumerate(examples)), places, asked, 0, Bar(lambda text: None))
-        given = Trial(name, table, {}, asked.options, model.labels, model.task)
+        table = ask_model(model, dict(enumerate(examples)), places, asked, 0, ProgressBar(lambda text: None))
+        given = Result(name, table, {}, asked.options, model.labels, model.task)
         found[name] = summary_with_verdict(find(name), given)
     return found
 
@@ -151,9 +144,7 @@ def published_adam(
         p = v.masked_fill(~mask, -torch.inf).softmax(-1)  # (batch, k, length)
         context = p @ h if product else (p.unsqueeze(-1) * h.unsqueeze(1)).sum(2)  # (batch, k, hidden)
         logit = context @ weight + bias  # (batch, k, 1)
-        change = (torch.cat([(-logit).sigmoid(), logit.sigmoid()], dim=-1) - y).abs().sum(
-            -1
-        ) / 2  # (batch, k)
+        change = (torch.cat([(-logit).sigmoid(), logit.sigmoid()], dim=-1) - y).abs().sum(-1) / 2  # (batch, k)
         apart = divergence(p.unsqueeze(1), p.unsqueeze(2)).sum() / 2  # over i < j
         penalty = PENALTY / K * torch.relu(change - EPSILON).sum()
         loss = penalty - divergence(p, alpha).sum() - apart / (K * (K - 1))
@@ -203,9 +194,7 @@ def published_permutation(model: AttentiveClassifier, batch: Batch) -> Tensor:
         for _ in range(100):
             permuted = output.alpha.clone()
             for row, mask in enumerate(batch.passage.mask):
-                permuted[row, mask] = output.alpha[row, mask][
-                    torch.from_numpy(rng.permutation(int(mask.sum())))
-                ]
+                permuted[row, mask] = output.alpha[row, mask][torch.from_numpy(rng.permutation(int(mask.sum())))]
             model.attend(output.h, batch.passage.mask)  # part of their decoder call
             logit = model.decode(output.h, permuted)
             p = torch.cat([(-logit).sigmoid(), logit.sigmoid()], dim=-1)
@@ -226,7 +215,7 @@ def exact(seen: PooledStates) -> Adversary:
 def sst() -> tuple[list[Example], WordEncoder, str]:
     """Texts, shortest first, and what reads them: the real ones where HEEDFUL_DATA is set."""
     if "HEEDFUL_DATA" in os.environ:
-        from heedful.data.corpora import load
+        from heedful.data.corpora.load import load
 
         corpus = load("sst")
         vocabulary = Vocabulary.build([example.passage for example in corpus["train"]])

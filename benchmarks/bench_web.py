@@ -28,8 +28,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from heedful.experiments import Trial, find
-from heedful.experiments.verdict import to_json
+from heedful.experiments import Result, find
+from heedful.experiments.framework.verdict import to_json
 from heedful.store.checks import write_signed
 
 RUNS, INSTANCES, CLIENTS, REQUESTS, SECONDS = 500, 4000, 50, 6, 60.0
@@ -64,7 +64,7 @@ def write_store(folder: Path, runs: int = RUNS, instances: int = INSTANCES) -> l
     }
     verdicts = {}
     for experiment, table in tables.items():
-        verdict = find(experiment).verdict(Trial(experiment, table, {}))
+        verdict = find(experiment).verdict(Result(experiment, table, {}))
         assert verdict is not None
         verdicts[experiment] = to_json(verdict)
     text = pa.array([" ".join(f"word{j}" for j in range(WORDS))] * instances)
@@ -104,8 +104,7 @@ def write_store(folder: Path, runs: int = RUNS, instances: int = INSTANCES) -> l
         means = {"overall": {"mean": float(rng.random()), "q50": float(rng.random()), "mean_of_ceiling": 0.7}}
         summaries: dict[str, dict[str, Any]] = {"permutation": means, "adversarial": means}
         summaries["correlation"] = {
-            pair: {"overall": {"tau": {"mean": float(rng.random()), "n": instances, "undefined": 0}}}
-            for pair in PAIRS
+            pair: {"overall": {"tau": {"mean": float(rng.random()), "n": instances, "undefined": 0}}} for pair in PAIRS
         }
         for experiment, summary in summaries.items():
             path = folder / name / "results" / f"{experiment}.summary.json"
@@ -246,8 +245,8 @@ def under_load(folder: Path) -> None:
 def playground(folder: Path) -> None:
     """Sentences that the server has not seen: every one is read, predicted and explained by every quick method."""
     from heedful import api
-    from heedful.data import corpora
-    from heedful.engine.progress import Progress
+    from heedful.data.corpora import load as corpora
+    from heedful.engine.running.progress import Progress
 
     run = api.train(
         "planted-single",

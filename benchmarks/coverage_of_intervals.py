@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.experiments import EXPERIMENTS
-from heedful.measure import calibration
+from heedful.measure import prediction as calibration
 from heedful.measure.columns import frame
 from heedful.measure.levels import over_runs
 from heedful.measure.paired import paired
@@ -63,9 +63,7 @@ HARD: dict[str, tuple[Draw, float]] = {
 }
 
 
-def coverage(
-    draw: Draw, true: float, n: int, repeats: int, seed: int = 0, resamples: int = RESAMPLES
-) -> float:
+def coverage(draw: Draw, true: float, n: int, repeats: int, seed: int = 0, resamples: int = RESAMPLES) -> float:
     """The share of samples of n texts whose interval holds the true mean."""
     return calibration.coverage(
         lambda rng: mean_interval(draw(rng, n), resamples=resamples), true, repeats, seed=seed
@@ -103,9 +101,7 @@ def coverage_of_difference(n: int, repeats: int) -> float:
 
 
 def coverage_of_share(share: float, n: int, repeats: int) -> float:
-    return calibration.coverage(
-        lambda rng: _ends(proportion(int(rng.binomial(n, share)), n)), share, repeats
-    ).value
+    return calibration.coverage(lambda rng: _ends(proportion(int(rng.binomial(n, share)), n)), share, repeats).value
 
 
 def coverage_of_median(n: int, repeats: int) -> float:
@@ -117,9 +113,7 @@ def coverage_over_runs(runs: int, between: float, texts: int, repeats: int, seed
     """The same for runs whose true means differ by `between` (std), on texts they share (std 1, and 1 of noise)."""
 
     def ends(rng: Generator) -> Range:
-        values = (
-            between * rng.normal(size=(runs, 1)) + rng.normal(size=texts) + rng.normal(size=(runs, texts))
-        )
+        values = between * rng.normal(size=(runs, 1)) + rng.normal(size=texts) + rng.normal(size=(runs, texts))
         found = over_runs(values, resamples=RESAMPLES)
         return found.low, found.high
 
@@ -169,9 +163,7 @@ def _ends(found: Interval) -> Range:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=4000)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of texts")
     parser.add_argument("--only", default="", help="kinds whose name has this")

@@ -86,8 +86,8 @@ attention); their leave-one-out is `omission` with `change="tvd"`.
 
 ## Li et al. 2016: importance over a corpus
 
-`heedful.explainers.corpus_view` gives the mean effect of erasing a word over all its occurrences, and of erasing a
-dimension of the embeddings.
+`heedful.explainers.perturbation.corpus_view` gives the mean effect of erasing a word over all its occurrences,
+and of erasing a dimension of the embeddings.
 
 ## Options named as in Captum
 

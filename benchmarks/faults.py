@@ -27,8 +27,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from heedful.data.planted import generate
-from heedful.engine.schedule import ATTEMPTS
+from heedful.data.generated.planted import generate
+from heedful.engine.running.schedule import ATTEMPTS
 from heedful.store.run import SEALED, runs_in
 
 STUDY = """
@@ -102,12 +102,8 @@ class Campaign:
         """Everything is as if nothing had happened, and nothing half-written is left."""
         found = digests(self.runs)
         if found != self.truth:
-            wrong = sorted(
-                name for name in found.keys() | self.truth.keys() if found.get(name) != self.truth.get(name)
-            )
-            raise SystemExit(
-                f"after {after} the results differ: {wrong}\nlog: {self.log.read_text()[-5000:]}"
-            )
+            wrong = sorted(name for name in found.keys() | self.truth.keys() if found.get(name) != self.truth.get(name))
+            raise SystemExit(f"after {after} the results differ: {wrong}\nlog: {self.log.read_text()[-5000:]}")
         for run in runs_in(self.runs):
             run.check()
 
@@ -196,9 +192,7 @@ class Campaign:
             shutil.rmtree(self.runs, ignore_errors=True)
             code = self.command(file_limit=limit).wait(TIMEOUT)
             if code == 0:
-                raise SystemExit(
-                    f"the command ended well although no file could have more than {limit} bytes"
-                )
+                raise SystemExit(f"the command ended well although no file could have more than {limit} bytes")
             self.finish()
             self.check(f"a disk with {limit} bytes")
             self.faults["full disk"] += 1
@@ -208,17 +202,13 @@ class Campaign:
         """A real disk that is full (a small tmpfs, where we may mount one), and later is not."""
         disk = self.folder / "disk"
         disk.mkdir()
-        if subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=160k", "tmpfs", disk], capture_output=True
-        ).returncode:
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=160k", "tmpfs", disk], capture_output=True).returncode:
             self.tell("a small disk could not be mounted here")
             return
         try:
             code = self.command(runs=disk / "runs").wait(TIMEOUT)
             if code != 1 or "No space left on device" not in self.log.read_text():
-                raise SystemExit(
-                    f"on a full disk the command ended with {code}:\n{self.log.read_text()[-5000:]}"
-                )
+                raise SystemExit(f"on a full disk the command ended with {code}:\n{self.log.read_text()[-5000:]}")
             subprocess.run(["mount", "-o", "remount,size=100m", disk], check=True)
             if self.command(runs=disk / "runs").wait(TIMEOUT) or digests(disk / "runs") != self.truth:
                 raise SystemExit(f"after a full disk the results differ:\n{self.log.read_text()[-5000:]}")
@@ -244,9 +234,7 @@ def write_corpus(path: Path, texts: int = TEXTS) -> None:
 def sealed(path: Path) -> bool:
     """The files that carry results (links to them are the same files)."""
     kept = path.parent.name == "kept"
-    return path.is_file() and (
-        kept or path.name == "SHA256SUMS" or any(str(path).endswith(name) for name in SEALED)
-    )
+    return path.is_file() and (kept or path.name == "SHA256SUMS" or any(str(path).endswith(name) for name in SEALED))
 
 
 def digests(runs: Path) -> dict[str, str]:
@@ -270,9 +258,7 @@ def workers_of(pid: int) -> list[int]:
     """The workers that a command has started, and no other process."""
     try:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        return [
-            int(n) for n in children if b"heedful.engine.worker" in Path(f"/proc/{n}/cmdline").read_bytes()
-        ]
+        return [int(n) for n in children if b"heedful.engine.running.worker" in Path(f"/proc/{n}/cmdline").read_bytes()]
     except (FileNotFoundError, ProcessLookupError):
         return []  # gone by now
 

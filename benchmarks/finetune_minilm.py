@@ -12,7 +12,7 @@ import importlib.util
 from pathlib import Path
 
 import heedful
-from heedful.engine.progress import Progress
+from heedful.engine.running.progress import Progress
 from heedful.errors import Mistake
 from heedful.models.huggingface import HuggingFaceNetwork
 from heedful.models.huggingface.text import PieceEncoder
@@ -54,9 +54,7 @@ def save(run: Run, folder: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description="Fine-tune MiniLM, and keep it as transformers keeps models."
-    )
+    parser = argparse.ArgumentParser(description="Fine-tune MiniLM, and keep it as transformers keeps models.")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--data", default="sst")
     parser.add_argument("--limit", type=int, default=None, help="so many training texts")

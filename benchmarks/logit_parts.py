@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from bench_minilm import make_batches, predicted
-from heedful.explainers.decomposition import decompose
+from heedful.explainers.lrp.decomposition import decompose
 from minilm_sst import classifier, sentences
 
 PARTS = ("words", "special", "positions", "biases")

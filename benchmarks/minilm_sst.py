@@ -11,7 +11,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 import heedful
 from finetune_minilm import minilm
-from heedful.data.corpora import load
+from heedful.data.corpora.load import load
 from heedful.errors import Mistake
 from heedful.models.model import Model
 from heedful.records import Example

@@ -10,7 +10,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from heedful.data.planted import RULES, SIDE_OF, Planted, Rule, generate
+from heedful.data.generated.planted import RULES, SIDE_OF, Planted, Rule, generate
 
 TRAIN, TEST, SEED = 4000, 2000, 0
 

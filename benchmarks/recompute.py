@@ -26,7 +26,7 @@ import torch
 from safetensors.torch import load_file
 from scipy.stats import kendalltau
 
-from heedful.data import corpora
+from heedful.data.corpora import load as corpora
 from heedful.records import Example
 from heedful.store.run import Run
 
@@ -104,16 +104,13 @@ def jsd(p: np.ndarray, q: np.ndarray) -> np.ndarray:
 def epsilon_max_jsd(alpha: np.ndarray, s: np.ndarray, bias: float, y: float) -> float:
     """The greatest JSD(alpha, a) of a with |sigmoid(s . a + bias) - y| <= epsilon, over all vertices."""
     low, high = (
-        np.log(p / (1 - p)) - bias if 0 < p < 1 else np.inf * (1 if p >= 1 else -1)
-        for p in (y - EPSILON, y + EPSILON)
+        np.log(p / (1 - p)) - bias if 0 < p < 1 else np.inf * (1 if p >= 1 else -1) for p in (y - EPSILON, y + EPSILON)
     )
     n = len(s)
     vertices = [np.eye(n)[(low <= s) & (s <= high)]]
     for i in range(n):
         for edge in filter(np.isfinite, (low, high)):
-            j = np.flatnonzero(
-                (np.arange(n) > i) & (np.minimum(s[i], s) < edge) & (edge < np.maximum(s[i], s))
-            )
+            j = np.flatnonzero((np.arange(n) > i) & (np.minimum(s[i], s) < edge) & (edge < np.maximum(s[i], s)))
             share = (edge - s[j]) / (s[i] - s[j])
             rows = (1 - share)[:, None] * np.eye(n)[j]
             rows[:, i] = share
@@ -197,18 +194,14 @@ def main() -> None:
     # Chance, as docs/experiments.md states it: a seed from (run's seed, experiment), then one generator for each text.
     seed = int(np.random.default_rng([config["seed"], *b"permutation"]).integers(2**63))
     rows = {
-        name: pq.read_table(
-            run / "results" / f"{name}.parquet", filters=[("example", "<", len(texts))]
-        ).to_pandas()
+        name: pq.read_table(run / "results" / f"{name}.parquet", filters=[("example", "<", len(texts))]).to_pandas()
         for name in ("correlation", "permutation", "adversarial")
     }
     adversaries = {row.example: row for row in rows["adversarial"].itertuples()}
     found, differences = [], []
     for place, example in enumerate(texts):
         ids, asked = (
-            None
-            if words is None
-            else [i if (i := index.get(form, UNK)) > END else UNK for form in words.forms]
+            None if words is None else [i if (i := index.get(form, UNK)) > END else UNK for form in words.forms]
             for words in (example.passage, example.query)
         )
         assert ids is not None

@@ -32,9 +32,7 @@ Weights = dict[str, Tensor]
 
 def gru(w: Weights, name: str, x: Tensor) -> Tensor:
     """h (length, units) of x (length, dim)."""
-    w_ih, w_hh, b_ih, b_hh = (
-        w[f"{name}.{part}_l0"] for part in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-    )
+    w_ih, w_hh, b_ih, b_hh = (w[f"{name}.{part}_l0"] for part in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
     h, states = x.new_zeros(w_hh.shape[1]), []
     for one in x:
         (r_x, z_x, n_x), (r_h, z_h, n_h) = (w_ih @ one + b_ih).chunk(3), (w_hh @ h + b_hh).chunk(3)
@@ -66,9 +64,7 @@ def attend(w: Weights, name: str, h: Tensor) -> Tensor:
     return (inner @ w[f"{name}.v.weight"].T).squeeze(-1).softmax(-1)
 
 
-def items(
-    w: Weights, ids: list[int], forms: tuple[str, ...], hierarchical: bool, nlp: Any
-) -> tuple[Tensor, Tensor]:
+def items(w: Weights, ids: list[int], forms: tuple[str, ...], hierarchical: bool, nlp: Any) -> tuple[Tensor, Tensor]:
     """States and weights of what the model attends to last: words, or sentences."""
     if not hierarchical:
         h = encode(w, "encoder", w["embedding.weight"][[START, *ids, END]])[1:-1]
@@ -166,17 +162,13 @@ def main() -> None:
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer")
     names = ("erasure", "flips", "importance_sets")
-    seeds = {
-        name: int(np.random.default_rng([config["seed"], *name.encode()]).integers(2**63)) for name in names
-    }
+    seeds = {name: int(np.random.default_rng([config["seed"], *name.encode()]).integers(2**63)) for name in names}
     found = []
     for place, example in enumerate(texts):
         forms = example.passage.forms
         ids = [i if (i := index.get(form, UNK)) > END else UNK for form in forms]
         h, alpha = items(w, ids, forms, config["model"].get("hierarchical", False), nlp)
-        found.append(
-            one_text(w, h, alpha, {n: np.random.default_rng([seed, place]) for n, seed in seeds.items()})
-        )
+        found.append(one_text(w, h, alpha, {n: np.random.default_rng([seed, place]) for n, seed in seeds.items()}))
     stored = stored_numbers(run / "results", len(texts))
     print(f"{'':36}{'texts':>7}{'stored':>10}{'again':>10}{'difference':>12}{'of one text':>13}")
     worst = 0.0
@@ -207,9 +199,7 @@ def stored_numbers(results: Path, n: int) -> dict[str, np.ndarray]:
 
     for name in ("erasure", "flips"):
         table = pq.read_table(results / f"{name}.parquet").to_pandas()
-        numbers |= {
-            f"{name} {of}": column(table, of) for of in ("delta_js", "delta_alpha", "flip_top", "flip_random")
-        }
+        numbers |= {f"{name} {of}": column(table, of) for of in ("delta_js", "delta_alpha", "flip_top", "flip_random")}
     table = pq.read_table(results / "importance_sets.parquet").to_pandas()
     for ranking, rows in table.groupby("ranking"):
         numbers[f"removed {ranking}"] = column(rows, "removed")

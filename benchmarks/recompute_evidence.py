@@ -24,7 +24,7 @@ import spacy
 from spacy.tokens import Doc
 
 import heedful
-from heedful.data.corpora import load
+from heedful.data.corpora.load import load
 from heedful.records import Example, Words
 from heedful.store.run import Run
 
@@ -59,14 +59,8 @@ def measures(scores: list[float], marked: list[bool], ties: list[float]) -> Row:
         taken = [s >= threshold for s in scores]
         found = sum(a and b for a, b in zip(taken, marked, strict=True))
         points.append((found / sum(taken), found / m))
-    auprc = sum(
-        (r - before) * p for (p, r), before in zip(points, [0.0, *(r for _, r in points)], strict=False)
-    )
-    ranks = [
-        1 + sum(s > scores[i] for s in scores) + (scores.count(scores[i]) - 1) / 2
-        for i in range(n)
-        if marked[i]
-    ]
+    auprc = sum((r - before) * p for (p, r), before in zip(points, [0.0, *(r for _, r in points)], strict=False))
+    ranks = [1 + sum(s > scores[i] for s in scores) + (scores.count(scores[i]) - 1) / 2 for i in range(n) if marked[i]]
     rest = [s for s, mark in zip(scores, marked, strict=True) if not mark]
     wins = [(s > r) + 0.5 * (s == r) for s, mark in zip(scores, marked, strict=True) if mark for r in rest]
     order = sorted(range(n), key=lambda i: (-scores[i], -ties[i]))
@@ -192,9 +186,7 @@ def main(run: Path, experiment: str, limit: int) -> int:
         for name, value in again.row(row["example"], places, row["method"]).items():
             stored = row[name]
             same = value is None and stored is None
-            differs = (
-                0.0 if same else float("inf") if value is None or stored is None else abs(value - stored)
-            )
+            differs = 0.0 if same else float("inf") if value is None or stored is None else abs(value - stored)
             worst[name] = max(worst.get(name, 0.0), differs)
     print(f"{experiment}: {len(some)} texts, {len({row['method'] for row in rows})} methods and controls")
     for name, differs in worst.items():

@@ -32,8 +32,13 @@ METHODS = ("attention", "gradient_x_input", "integrated_gradients", "lrp", "omis
 OPERATORS = ("delete", "mask", "pad", "zero", "soft")
 LOW_IS_GOOD = ("sufficiency", "flip_fraction")
 SETTINGS: dict[str, Any] = {
-    "bins": (0.01, 0.05, 0.1, 0.2, 0.5), "exact": 6, "beam": 1, "draws": 3, "soft_draws": 2, "points": 10,
-}  # fmt: skip
+    "bins": (0.01, 0.05, 0.1, 0.2, 0.5),
+    "exact": 6,
+    "beam": 1,
+    "draws": 3,
+    "soft_draws": 2,
+    "points": 10,
+}
 Set = frozenset[int]
 
 
@@ -94,12 +99,8 @@ class OneText:
             with torch.no_grad():
                 x = self.embedded(self.ids)
                 ones = torch.ones(1, len(x), dtype=torch.long)
-                weights = self.module(
-                    inputs_embeds=x[None], attention_mask=ones, output_attentions=True
-                ).attentions
-            return self.by_word(
-                weights[-1][0].mean(0)[0].tolist()
-            )  # the last layer, heads in the mean, from [CLS]
+                weights = self.module(inputs_embeds=x[None], attention_mask=ones, output_attentions=True).attentions
+            return self.by_word(weights[-1][0].mean(0)[0].tolist())  # the last layer, heads in the mean, from [CLS]
         if method == "gradient_x_input":
             x = self.embedded(self.ids).detach().requires_grad_()
             (slope,) = torch.autograd.grad(self.logits(x)[self.predicted], x)
@@ -168,9 +169,7 @@ def search(f: Callable[[Set], np.ndarray], n: int, label: int, keeps: bool, alon
         before = size
 
 
-def best_of_chains(
-    known: dict[Set, np.ndarray], n: int, label: int
-) -> tuple[dict[str, float], dict[str, float]]:
+def best_of_chains(known: dict[Set, np.ndarray], n: int, label: int) -> tuple[dict[str, float], dict[str, float]]:
     """The best and the lowest value of each metric over all orders that can be made of the sets that were asked."""
     bins, grid = sizes_of(n)
     everything = frozenset(range(n))
@@ -218,9 +217,7 @@ def floors(
     everything = frozenset(range(n))
     if n <= SETTINGS["exact"]:
         every = [metrics(f, order, label) for order in permutations(range(n))]
-        return {name: float(np.mean([one[name] for one in every])) for name in every[0]}, dict.fromkeys(
-            every[0], 0.0
-        )
+        return {name: float(np.mean([one[name] for one in every])) for name in every[0]}, dict.fromkeys(every[0], 0.0)
     by_size: dict[int, list[float]] = {}
     for s, p in known.items():
         by_size.setdefault(len(s), []).append(p[label])
@@ -384,7 +381,7 @@ def compare(module: Any, tokenizer: Any, texts: Sequence[str]) -> float:
 def main() -> None:
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-    from heedful.data.corpora import load
+    from heedful.data.corpora.load import load
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("checkpoint")

@@ -9,7 +9,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from heedful.data.registry import CORPORA
+from heedful.data.corpora.registry import CORPORA
 from heedful.store.run import Run, runs_in
 
 HEAD = """# Training on real corpora

@@ -18,9 +18,7 @@ import numpy as np
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", type=Path, help="a folder with vocab.txt and vectors.npz")
     parser.add_argument("folder", type=Path, help="where the turned ones go")
     parser.add_argument("--dim", type=int, default=300)

@@ -7,11 +7,11 @@ import torch
 from numpy.typing import NDArray
 
 import zoo
-from heedful.experiments.adversary_adam import initial
-from heedful.experiments.adversary_exact import Adversary, exact_adversary
-from heedful.experiments.observe import observer
-from heedful.experiments.pooled import PooledStates
-from heedful.models.classifier import AttentiveClassifier
+from heedful.experiments.adversarial.adam import initial
+from heedful.experiments.adversarial.exact import Adversary, exact_adversary
+from heedful.experiments.edited_attention.observe import observer
+from heedful.experiments.edited_attention.pooled import PooledStates
+from heedful.models.attentive.classifier import AttentiveClassifier
 
 Floats = NDArray[np.float64]
 LENGTHS = [1, 2, 3, 5, 9, 14, 20, 4]

@@ -81,17 +81,13 @@ def opened(
     ready: str | None = None,
 ) -> Iterator[Opened]:
     """Open a file from disk (or an address) and wait for the selector `ready`."""
-    context = browser.new_context(
-        viewport={"width": width, "height": height}, color_scheme=scheme, offline=offline
-    )
+    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme, offline=offline)
     context.set_default_timeout(120_000)  # a busy machine is not a failure
     page = context.new_page()
     seen = Opened(page)
     page.on(
         "console",
-        lambda message: (
-            seen.complaints.append(message.text) if message.type in ("error", "warning") else None
-        ),
+        lambda message: seen.complaints.append(message.text) if message.type in ("error", "warning") else None,
     )
     page.on("pageerror", lambda error: seen.complaints.append(str(error)))
     page.on("dialog", lambda dialog: seen.complaints.append(f"dialog: {dialog.message}"))

@@ -17,10 +17,22 @@ from collections.abc import Sequence
 from pathlib import Path
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload([
-    "altair", "pandas", "pyarrow.parquet", "scipy.optimize", "scipy.stats", "sklearn.feature_extraction.text",
-    "sklearn.linear_model", "sklearn.metrics", "spacy", "torch._dynamo", "transformers", "typer",
-])  # fmt: skip
+FORKS.set_forkserver_preload(
+    [
+        "altair",
+        "pandas",
+        "pyarrow.parquet",
+        "scipy.optimize",
+        "scipy.stats",
+        "sklearn.feature_extraction.text",
+        "sklearn.linear_model",
+        "sklearn.metrics",
+        "spacy",
+        "torch._dynamo",
+        "transformers",
+        "typer",
+    ]
+)
 
 Done = subprocess.CompletedProcess[str]
 
@@ -38,9 +50,7 @@ def script(path: Path, *words: str | Path) -> Done:
 def _typed(*given: str | Path, folder: Path | None = None, installed: Sequence[Path] = ()) -> Done:
     words, known = [str(word) for word in given], {**os.environ, "OMP_NUM_THREADS": "1"}
     with tempfile.TemporaryDirectory() as printed:
-        process = FORKS.Process(
-            target=_type, args=(words, folder or Path.cwd(), installed, known, Path(printed))
-        )
+        process = FORKS.Process(target=_type, args=(words, folder or Path.cwd(), installed, known, Path(printed)))
         process.start()
         process.join()
         assert process.exitcode is not None
@@ -48,9 +58,7 @@ def _typed(*given: str | Path, folder: Path | None = None, installed: Sequence[P
     return subprocess.CompletedProcess(words, process.exitcode, out, err)
 
 
-def _type(
-    words: list[str], folder: Path, installed: Sequence[Path], known: dict[str, str], printed: Path
-) -> None:
+def _type(words: list[str], folder: Path, installed: Sequence[Path], known: dict[str, str], printed: Path) -> None:
     """In the new process."""
     assert "heedful" not in sys.modules
     paths = [*map(str, installed), *filter(None, [known.get("PYTHONPATH")])]

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from heedful.config import Config
-from heedful.experiments.description import Column, Measure, Reason, Statistic, Trial, places_by
-from heedful.experiments.experiment import Chunk, Experiment
-from heedful.experiments.summary import column, spread
-from heedful.experiments.verdict import Verdict
+from heedful.experiments.framework.description import Column, Measure, Reason, Result, Statistic, places_by
+from heedful.experiments.framework.experiment import Chunk, Experiment
+from heedful.experiments.framework.summary import column, spread
+from heedful.experiments.framework.verdict import Verdict
 from heedful.measure.columns import rows_of
 
 QUESTION = "Do the <b>layers</b> see the same?"
@@ -40,7 +40,7 @@ def summarise(table: pa.Table) -> dict[str, Any]:
     return {name: spread(column(rows_of(table, "layer", name), "score")) for name in names}
 
 
-def verdict(trial: Trial) -> Verdict:
+def verdict(trial: Result) -> Verdict:
     values = column(trial.table, "score")
     mean = float(np.nanmean(values))
     return Verdict(
@@ -58,7 +58,7 @@ def verdict(trial: Trial) -> Verdict:
     )
 
 
-def reasons(trial: Trial) -> Iterator[Reason]:
+def reasons(trial: Result) -> Iterator[Reason]:
     rows = rows_of(trial.table, "layer", "first")
     yield Reason("The highest score", "Nothing scores higher.", places_by(rows, -column(rows, "score")))
 
@@ -75,9 +75,7 @@ LAYERS = Experiment(
     asks="whether its layers see the same",
     columns={"score": Column("score of a layer", reading="More is more.")},
     by="layer",
-    measures=(
-        Measure("layers", "score of the last layer", "score", "score", "the last: one", "the last: one"),
-    ),
+    measures=(Measure("layers", "score of the last layer", "score", "score", "the last: one", "the last: one"),),
     statistics=(Statistic("last layer", "the last: one.mean", "Last layer: mean score."),),
     judge=verdict,
     examples=reasons,

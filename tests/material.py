@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from heedful.attribution import Attribution, Check, Cost, Explained
-from heedful.experiments import Trial, find
-from heedful.explanation import Explanation
+from heedful.experiments import Result, find
+from heedful.explanation.explanation import Explanation
+from heedful.explanation.record import Attribution, Check, Cost, Explained
 from heedful.records import Example, Words
-from heedful.report.examples import choose
-from heedful.report.findings import Findings, Illustrated
+from heedful.report.findings import Findings, Illustrated, choose
 from heedful.report.opening import Opening, typical
 from heedful.report.published import published_in
 from heedful.report.sample import choose_sample
@@ -111,10 +110,7 @@ def tables_of(
         pa.table(
             base
             | {"pair": [pair] * n}
-            | {
-                name: np.clip(rng.normal(mean, 0.15, n), -1, 1)
-                for name in ("tau", "spearman", "weighted_tau")
-            }
+            | {name: np.clip(rng.normal(mean, 0.15, n), -1, 1) for name in ("tau", "spearman", "weighted_tau")}
             | {"p": rng.random(n), "overlap": rng.random(n), "overlap_expected": np.full(n, 0.3)}
             | {"same_first": (rng.random(n) < 1 / sizes + (1 - 1 / sizes) * mean) * 1.0}
             | {"same_first_expected": 1 / sizes}
@@ -171,9 +167,7 @@ def erased_tables_of(n: int = 60, seed: int = 0) -> dict[str, pa.Table]:
     return {"erasure": table, "flips": table, "importance_sets": pa.concat_tables(rankings)}
 
 
-def evidence_tables_of(
-    n: int = 60, seed: int = 0, found: float = 0.7, effect: float = 0.5
-) -> dict[str, pa.Table]:
+def evidence_tables_of(n: int = 60, seed: int = 0, found: float = 0.7, effect: float = 0.5) -> dict[str, pa.Table]:
     """The experiments with known evidence: attention finds this share of it, leave-one-out all, the rest by chance."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(6, 20, n)
@@ -203,9 +197,7 @@ def evidence_tables_of(
     table = pa.concat_tables(rows)
     return {
         "planted": table,
-        **dict.fromkeys(
-            ("pointing", "rationales"), table.drop_columns(["effect", "effect_random", "correct"])
-        ),
+        **dict.fromkeys(("pointing", "rationales"), table.drop_columns(["effect", "effect_random", "correct"])),
     }
 
 
@@ -266,13 +258,9 @@ def explained_of(place: int, example: Example, labels: Sequence[str], seed: int 
         scores = rng.normal(size=n) if signed else rng.dirichlet(np.ones(n))
         if method == "omission":
             scores += [3.0 * (form in ("dull", "warm")) for form in example.passage.forms]
-        check = (
-            Check("completeness gap", 0.5, False, 0.5, "raise --n-steps") if "integrated" in method else None
-        )
+        check = Check("completeness gap", 0.5, False, 0.5, "raise --n-steps") if "integrated" in method else None
         kind: Any = "saliency" if signed else "attention"
-        return Attribution(
-            method, kind, signed, labels[place % 2], {"passage": scores}, None, check, Cost(2, 1)
-        )
+        return Attribution(method, kind, signed, labels[place % 2], {"passage": scores}, None, check, Cost(2, 1))
 
     probabilities = np.full(len(labels), 0.1 / (len(labels) - 1))
     probabilities[place % 2] = 0.9
@@ -322,9 +310,9 @@ def compared_tables_of(n: int = 60, seed: int = 0, lost: float = 0.2) -> dict[st
     return {name: pa.concat_tables(pa.table(base | part) for part in parts) for name, parts in made.items()}
 
 
-def trial_of(experiment: str, table: pa.Table, labels: Sequence[str] = ("negative", "positive")) -> Trial:
+def trial_of(experiment: str, table: pa.Table, labels: Sequence[str] = ("negative", "positive")) -> Result:
     """A table with its summary."""
-    return Trial(experiment, table, find(experiment).summarise(table), labels=labels)
+    return Result(experiment, table, find(experiment).summarise(table), labels=labels)
 
 
 def findings_of(

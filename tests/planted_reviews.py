@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from heedful.data.planted import generate
+from heedful.data.generated.planted import generate
 
 
 def reviews(path: Path, texts: int) -> str:

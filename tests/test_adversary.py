@@ -13,12 +13,12 @@ from scipy.special import expit, logit
 
 import zoo
 from adversaries import LENGTHS, observed, of_model, starts_for, strong
-from heedful.experiments import adversary_exact
-from heedful.experiments.adversary_adam import adam_adversaries, farthest_feasible
-from heedful.experiments.adversary_exact import LN2, Adversary, exact_adversary, farthest_in_slab, phi
-from heedful.experiments.adversary_search import ceiling
-from heedful.experiments.observe import tvd
-from heedful.experiments.pooled import PooledStates
+from heedful.experiments.adversarial import exact as adversary_exact
+from heedful.experiments.adversarial.adam import adam_adversaries, farthest_feasible
+from heedful.experiments.adversarial.exact import LN2, Adversary, exact_adversary, farthest_in_slab, phi
+from heedful.experiments.adversarial.search import ceiling
+from heedful.experiments.edited_attention.observe import tvd
+from heedful.experiments.edited_attention.pooled import PooledStates
 from heedful.measure.distance import jsd
 
 Floats = NDArray[np.float64]
@@ -63,9 +63,7 @@ def test_three_words_where_a_one_hot_is_feasible() -> None:
     assert found.alpha[0].tolist() == [0.0, 1.0, 0.0]
     assert found.delta_y[0] == 0.0
     # 1/2 [.9 ln 2 + .1 ln(.2 / 1.1) + ln(2 / 1.1)]
-    assert found.jsd[0] == pytest.approx(
-        (0.9 * LN2 + 0.1 * np.log(0.2 / 1.1) + np.log(2 / 1.1)) / 2, abs=1e-12
-    )
+    assert found.jsd[0] == pytest.approx((0.9 * LN2 + 0.1 * np.log(0.2 / 1.1) + np.log(2 / 1.1)) / 2, abs=1e-12)
 
 
 def test_three_words_where_the_answer_is_on_the_outer_two() -> None:

@@ -10,11 +10,11 @@ import torch
 
 import zoo
 from adversaries import observed
-from heedful.experiments.adversary_alike import Different
-from heedful.experiments.adversary_exact import phi
-from heedful.experiments.adversary_search import search_adversary
-from heedful.experiments.observe import tvd
-from heedful.experiments.pooled import PooledStates
+from heedful.experiments.adversarial.exact import phi
+from heedful.experiments.adversarial.exchange import Different
+from heedful.experiments.adversarial.search import search_adversary
+from heedful.experiments.edited_attention.observe import tvd
+from heedful.experiments.edited_attention.pooled import PooledStates
 from heedful.measure.distance import jsd
 
 TASKS = ["several", "qa", "nli"]
@@ -67,9 +67,7 @@ def test_gathered_weights_say_the_same_and_are_at_least_as_far(task: zoo.TaskNam
     back = different.spread(different.gather(p))
     with torch.no_grad():
         assert seen.decode(back).numpy() == pytest.approx(seen.decode(p).numpy(), abs=1e-12)
-        assert different.seen.decode(different.gather(p)).numpy() == pytest.approx(
-            seen.decode(p).numpy(), abs=1e-12
-        )
+        assert different.seen.decode(different.gather(p)).numpy() == pytest.approx(seen.decode(p).numpy(), abs=1e-12)
         assert different.seen.y.numpy() == pytest.approx(seen.y.numpy(), abs=1e-12)
     own = np.broadcast_to(seen.alpha.unsqueeze(1).numpy(), p.shape)
     gained = jsd(back.numpy(), own) - jsd(p.numpy(), own)
@@ -91,9 +89,7 @@ def test_no_distribution_on_all_words_is_beyond_the_bound_or_far_beyond_the_answ
         assert (change <= EPSILON).all()
         p = drawn(seen, 20_000, 0.2)
         feasible = (tvd(seen.decode(p), seen.y.unsqueeze(1)) <= EPSILON).numpy()
-    reached = np.where(
-        feasible, jsd(p.numpy(), np.broadcast_to(seen.alpha.unsqueeze(1).numpy(), p.shape)), 0.0
-    )
+    reached = np.where(feasible, jsd(p.numpy(), np.broadcast_to(seen.alpha.unsqueeze(1).numpy(), p.shape)), 0.0)
     assert feasible.any(1).all()
     assert (reached.max(1) <= found.bound + 1e-9).all()
     assert (reached.max(1) <= found.jsd + 1e-3).all()

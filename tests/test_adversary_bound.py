@@ -11,21 +11,13 @@ from scipy.optimize import linprog
 import zoo
 from adversaries import observed, of_model
 from attack_adversary import Target, attack
-from heedful.experiments import adversary_proof
-from heedful.experiments.adversary_bound import (
-    Tanh,
-    directions,
-    line_below,
-    outputs,
-    readouts,
-    support,
-    violated,
-)
-from heedful.experiments.adversary_exact import LN2, log_ratio, phi
-from heedful.experiments.adversary_proof import Proof, chord, most_weight
-from heedful.experiments.adversary_search import search_adversary, upper_bound
-from heedful.experiments.observe import tvd
-from heedful.experiments.pooled import PooledStates
+from heedful.experiments.adversarial import proof as adversary_proof
+from heedful.experiments.adversarial.bound import Tanh, directions, line_below, outputs, readouts, support, violated
+from heedful.experiments.adversarial.exact import LN2, log_ratio, phi
+from heedful.experiments.adversarial.proof import Proof, chord, most_weight
+from heedful.experiments.adversarial.search import search_adversary, upper_bound
+from heedful.experiments.edited_attention.observe import tvd
+from heedful.experiments.edited_attention.pooled import PooledStates
 
 Floats = NDArray[np.float64]
 
@@ -115,9 +107,7 @@ def test_readouts_are_the_models_own(task: zoo.TaskName) -> None:
         p = np.random.default_rng(i).dirichlet(np.ones(n))
         dense = torch.zeros(1, 1, seen.alpha.shape[1], dtype=torch.float64)
         dense[0, 0, :n] = torch.from_numpy(p)
-        assert outputs(readout, p, candidates[i]) == pytest.approx(
-            seen[i : i + 1].decode(dense)[0, 0].numpy()
-        )
+        assert outputs(readout, p, candidates[i]) == pytest.approx(seen[i : i + 1].decode(dense)[0, 0].numpy())
 
 
 def feasible(seen: PooledStates, epsilon: float, rng: np.random.Generator, n: int = 3000) -> Floats:
@@ -151,9 +141,7 @@ def test_no_feasible_distribution_is_outside_the_inequalities(task: zoo.TaskName
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_branch_and_bound_confirms_the_exact_answer_of_two_labels(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_branch_and_bound_confirms_the_exact_answer_of_two_labels(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A certificate that shares neither vertices nor the proof of adversary_exact with the answer."""
     monkeypatch.setattr(adversary_proof, "PROVED", 1e-3)
     seen = observed(lengths=[2, 3, 6, 12, 20], seed=seed)

@@ -8,8 +8,8 @@ import torch
 
 import zoo
 from adversaries import observed
-from heedful.experiments.adversary_linear import LinearSteps
-from heedful.experiments.adversary_search import texts_of
+from heedful.experiments.adversarial.proof import LinearSteps
+from heedful.experiments.adversarial.search import texts_of
 from heedful.measure.distance import jsd
 
 TASKS = ["several", "qa", "nli"]
@@ -27,9 +27,7 @@ def test_the_jacobian_is_that_of_the_decoder(task: zoo.TaskName) -> None:
         slow = torch.func.jacrev(lambda c, decoder=decoder: decoder.readout(c.view(1, 1, -1))[0, 0])(contexts)
         slow = (slow @ seen.projected[i, : len(own)].T).numpy()
         fast = LinearSteps(readout, own, y, candidates, 0.03).jacobian(p)
-        assert fast - fast.mean(1, keepdims=True) == pytest.approx(
-            slow - slow.mean(1, keepdims=True), abs=1e-10
-        )
+        assert fast - fast.mean(1, keepdims=True) == pytest.approx(slow - slow.mean(1, keepdims=True), abs=1e-10)
 
 
 @pytest.mark.parametrize("task", TASKS)

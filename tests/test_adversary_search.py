@@ -14,10 +14,10 @@ from torch import Tensor
 import zoo
 from adversaries import LENGTHS, observed, of_model, starts_for, strong
 from heedful.experiments import to_table
-from heedful.experiments.adversarial import ADVERSARIAL, AdversarialConfig
-from heedful.experiments.adversary_adam import adam_adversaries, farthest_feasible, initial
-from heedful.experiments.adversary_exchange import exchange_words
-from heedful.experiments.adversary_search import (
+from heedful.experiments.adversarial.adam import adam_adversaries, farthest_feasible, initial
+from heedful.experiments.adversarial.adversarial import ADVERSARIAL, AdversarialConfig
+from heedful.experiments.adversarial.exchange import exchange_words
+from heedful.experiments.adversarial.search import (
     ceiling,
     drawn_in,
     pairs,
@@ -26,18 +26,16 @@ from heedful.experiments.adversary_search import (
     triples,
     upper_bound,
 )
-from heedful.experiments.observe import tvd
-from heedful.experiments.pooled import PooledStates
+from heedful.experiments.edited_attention.observe import tvd
+from heedful.experiments.edited_attention.pooled import PooledStates
 from heedful.measure.distance import jsd
-from heedful.models.classifier import Decoder
+from heedful.models.attentive.classifier import Decoder
 from heedful.models.link import SOFTMAX
 
 # --- the published search
 
 
-def slow_adam(
-    seen: PooledStates, v: Tensor, epsilon: float, steps: int, rate: float, penalty: float
-) -> Tensor:
+def slow_adam(seen: PooledStates, v: Tensor, epsilon: float, steps: int, rate: float, penalty: float) -> Tensor:
     """Equation 2 and its relaxation, one text, by autograd: v (k, n)."""
     v = v.clone().requires_grad_(True)
     n, k = v.shape[1], v.shape[0]
@@ -79,9 +77,7 @@ def test_adam_in_any_batch_gives_a_text_the_same_distributions() -> None:
     starts = starts_for(seen)
     together = adam_adversaries(seen, starts, 0.01, steps=100, rate=0.01, penalty=500)
     for row in range(len(LENGTHS)):
-        alone = adam_adversaries(
-            seen[row : row + 1], starts[row : row + 1], 0.01, steps=100, rate=0.01, penalty=500
-        )
+        alone = adam_adversaries(seen[row : row + 1], starts[row : row + 1], 0.01, steps=100, rate=0.01, penalty=500)
         assert together[row].numpy() == pytest.approx(alone[0].numpy(), abs=1e-8)
 
 
@@ -154,9 +150,7 @@ def test_no_random_feasible_distribution_is_beyond_the_bound(seed: int) -> None:
         part = seen[row : row + 1]
         feasible = (tvd(part.decode(p), part.y.unsqueeze(1)) <= 0.1)[0]
         tried = p[0][feasible].numpy()
-        assert (
-            jsd(tried, np.broadcast_to(part.alpha.numpy(), tried.shape)).max(initial=0.0) <= bound[row] + 1e-9
-        )
+        assert jsd(tried, np.broadcast_to(part.alpha.numpy(), tried.shape)).max(initial=0.0) <= bound[row] + 1e-9
 
 
 @pytest.mark.parametrize("task", ["several", "qa", "nli"])

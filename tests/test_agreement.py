@@ -38,9 +38,7 @@ def test_ties_are_taken_from_the_left_and_padding_never() -> None:
     scores = np.array([[1.0, 2, 2, 2, 9], [-np.inf, -np.inf, -np.inf, np.inf, np.nan]])
     mask = np.array([[True, True, True, True, False], [True, True, True, False, False]])
     chosen = top_k(scores, mask, 2)
-    np.testing.assert_array_equal(
-        chosen, [[False, True, True, False, False], [True, True, False, False, False]]
-    )
+    np.testing.assert_array_equal(chosen, [[False, True, True, False, False], [True, True, False, False, False]])
 
 
 def test_a_nan_score_is_undefined_and_counted() -> None:

@@ -14,11 +14,10 @@ import torch
 
 import zoo
 from distinct import distinct
-from heedful.data.batching import EVIDENCE, SOME_EVIDENCE, encode
-from heedful.data.corpora import load
-from heedful.data.readers.agreement import CUES, before_verb, cues_of, is_plural, subject_of
-from heedful.data.vocabulary import MARKERS, Vocabulary
-from heedful.data.word_encoder import WordEncoder
+from heedful.data.corpora.load import load
+from heedful.data.formats.agreement import CUES, before_verb, cues_of, is_plural, subject_of
+from heedful.data.text.batching import EVIDENCE, SOME_EVIDENCE, encode
+from heedful.data.text.vocabulary import MARKERS, Vocabulary, WordEncoder
 from heedful.errors import Mistake
 from heedful.experiments import find, to_table
 from heedful.explainers import EXPLAINERS
@@ -81,13 +80,16 @@ def test_a_corpus_of_such_rows_has_all_splits(tmp_path: Path) -> None:
     folder = tmp_path / "agreement_linzen"
     folder.mkdir()
     rows: list[dict[str, Any]] = [
-        {"text": f"the key{'s' * (i % 2)} of room {i} {'are' if i % 2 else 'is'} here", "verb_index": 5,
-         "n_attractors": i % 2, "label": 1 - i % 2}
+        {
+            "text": f"the key{'s' * (i % 2)} of room {i} {'are' if i % 2 else 'is'} here",
+            "verb_index": 5,
+            "n_attractors": i % 2,
+            "label": 1 - i % 2,
+        }
         for i in range(20)
-    ]  # fmt: skip
+    ]
     rows += [
-        {"text": "a key is here", "verb_index": 2, "n_attractors": 0, "label": 1, "id": f"x-{i}"}
-        for i in range(20)
+        {"text": "a key is here", "verb_index": 2, "n_attractors": 0, "label": 1, "id": f"x-{i}"} for i in range(20)
     ]
     path = folder / "test.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
@@ -124,9 +126,7 @@ def test_rationales_of_some_texts_are_asked_of_these() -> None:
     config = experiment.config.parse({"methods": ["omission"]}, "")
 
     def rows(given: Any) -> Any:
-        return to_table(
-            experiment.run(zoo.network(), [(np.arange(4), given)], config, np.random.default_rng(0))
-        )
+        return to_table(experiment.run(zoo.network(), [(np.arange(4), given)], config, np.random.default_rng(0)))
 
     whole, partial = rows(batch), rows(some)
     for one, other in zip(whole.to_pylist(), partial.to_pylist(), strict=True):

@@ -23,7 +23,7 @@ import heedful
 from commands import heedful as command
 from commands import script
 from heedful.api import DEFAULT_METHODS
-from heedful.engine.progress import Progress
+from heedful.engine.running.progress import Progress
 from heedful.models.model import Model
 from heedful.store.arrays import write_arrays
 from heedful.store.checks import write_sums
@@ -163,9 +163,7 @@ def test_weights_that_are_not_numbers_are_refused(run: Run, tmp_path: Path) -> N
 
 def test_a_failing_check_is_told_in_a_sentence(model: Model) -> None:
     options: dict[str, Any] = {"n_steps": 1, "method": "riemann_right"}
-    explained = heedful.explain(
-        model, ["the plot was superb superb superb"], ["integrated_gradients"], **options
-    )
+    explained = heedful.explain(model, ["the plot was superb superb superb"], ["integrated_gradients"], **options)
     check = explained[0].attributions[0].check
     assert check is not None
     assert check.ok or "raise --n-steps" in str(check)
@@ -216,9 +214,7 @@ def test_attention_beside_the_most_different_one(run: Run, model: Model, tmp_pat
     page = tmp_path / "pair.html"
     assert command("adversary", run.path, texts[0], "-o", page).returncode == 0
     assert "Δŷ" in page.read_text(encoding="utf-8")
-    found = json.loads(
-        command("adversary", run.path, texts[1], "--epsilon", "0.03", "--format", "json").stdout
-    )
+    found = json.loads(command("adversary", run.path, texts[1], "--epsilon", "0.03", "--format", "json").stdout)
     assert found[0]["adversarial"] == pytest.approx(pairs[1].second.tolist())
     refused = command("adversary", run.path, "fine", "-o", "pair.parquet")
     assert refused.returncode == 2
@@ -244,9 +240,7 @@ def test_mistakes_on_the_command_line(run: Run, arguments: list[str], said: str)
 
 
 def test_a_question_needs_a_query(tmp_path: Path) -> None:
-    rows = [
-        {"text": f"mary is in the {p}", "question": "where is mary", "label": p} for p in ("hall", "den")
-    ] * 30
+    rows = [{"text": f"mary is in the {p}", "question": "where is mary", "label": p} for p in ("hall", "den")] * 30
     path = tmp_path / "where.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     data = {"text_column": "text", "query_column": "question", "label_column": "label"}
@@ -266,9 +260,7 @@ def test_ctrl_c_leaves_a_run_that_loads_and_goes_on(tmp_path: Path) -> None:
     # A shell that starts tests in the background has Ctrl-C ignored, and its children inherit that.
     heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     code = f"{heard}; from heedful.cli import main; main()"
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, *arguments, *sizes], stderr=subprocess.PIPE, text=True
-    )
+    process = subprocess.Popen([sys.executable, "-c", code, *arguments, *sizes], stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     seen = next(line for line in process.stderr if line.startswith("epoch 2/"))
     time.sleep(0.1)

@@ -22,24 +22,24 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner, Result
 
 import heedful
-from heedful.api import audit_plan
-from heedful.api.audit import given_texts
-from heedful.api.audit_sample import explain_sample
-from heedful.api.audit_subject import Answered, InFolder, open_subject
-from heedful.auditing.bars import parse_bars
-from heedful.auditing.budget import Asked
+from heedful.auditing.ask import plan as audit_plan
+from heedful.auditing.ask.audit import given_texts
+from heedful.auditing.ask.sample import explain_sample
+from heedful.auditing.ask.subject import Answered, InFolder, open_subject
+from heedful.auditing.outcome.budget import Timing
+from heedful.auditing.outcome.requirements import parse_bars
 from heedful.auditing.record import Audit
 from heedful.cli import app
-from heedful.data.planted import generate
-from heedful.engine.processors import stopped_after
-from heedful.engine.progress import Progress
+from heedful.data.generated.planted import generate
+from heedful.engine.running.processors import stopped_after
+from heedful.engine.running.progress import Progress
 from heedful.errors import Mistake
-from heedful.experiments.description import MethodMeasure
-from heedful.experiments.planted import PLANTED
+from heedful.experiments.framework.description import MethodMeasure
+from heedful.experiments.ground_truth.planted import PLANTED
 from heedful.registry import EXPERIMENTS
+from heedful.server.app import create_app
+from heedful.server.stored.library import Library
 from heedful.store.run import Run
-from heedful.web.app import create_app
-from heedful.web.library import Library
 from made_up_experiment import LAYERS
 from material import evidence_tables_of
 
@@ -57,9 +57,7 @@ ASKED = ("faithfulness", "erasure", "correlation")  # of the tests: enough of ev
 
 def table(path: Path, rows: Sequence[Sequence[str]], columns: Sequence[str] = ("review", "verdict")) -> str:
     lines = [columns, *rows]
-    path.write_text(
-        "".join(",".join(f'"{cell}"' for cell in line) + "\n" for line in lines), encoding="utf-8"
-    )
+    path.write_text("".join(",".join(f'"{cell}"' for cell in line) + "\n" for line in lines), encoding="utf-8")
     return str(path)
 
 
@@ -100,10 +98,23 @@ def test_an_audit_of_one_s_own_file(run: Run, tmp_path: Path) -> None:
     file = table(tmp_path / "mine.csv", reviews(24, 1))
     out = {name: tmp_path / "out" / name for name in ("page.html", "bars.xml", "card.md")}
     done = command(
-        run.path, "--data", file, *columns(), "--budget", "1h", "-o", out["page.html"], "--junit", out["bars.xml"],
-        "--model-card", out["card.md"], "--bar", "performance.accuracy >= 0.01",
-        "--bar", "faithfulness(omission).comprehensiveness.share >= 0.01",
-    )  # fmt: skip
+        run.path,
+        "--data",
+        file,
+        *columns(),
+        "--budget",
+        "1h",
+        "-o",
+        out["page.html"],
+        "--junit",
+        out["bars.xml"],
+        "--model-card",
+        out["card.md"],
+        "--bar",
+        "performance.accuracy >= 0.01",
+        "--bar",
+        "faithfulness(omission).comprehensiveness.share >= 0.01",
+    )
     assert done.exit_code == 0, done.output
     (folder,) = [path for path in run.path.parent.iterdir() if "-on-mine-" in path.name]
     kept = json.loads((folder / "audit.json").read_text())
@@ -263,9 +274,7 @@ def test_when_the_time_is_over_every_question_ends(run: Run, monkeypatch: pytest
 def test_without_time_to_explain_the_cost_is_what_is_declared(run: Run) -> None:
     """Nothing is explained, and still no cost in passes is unknown: those that are counted are the same."""
     model = heedful.load(run)
-    texts = [
-        *open_subject(run, given_texts(None, None, None, None, "test", None, None, ()), QUIET).looked.values()
-    ][:3]
+    texts = [*open_subject(run, given_texts(None, None, None, None, "test", None, None, ()), QUIET).looked.values()][:3]
     methods = ["lrp", "gradient", "omission", "integrated_gradients", "attention", "random"]
     declared, nothing = explain_sample(model, texts, methods, 0.0, QUIET)
     assert len(nothing) == 0
@@ -322,9 +331,7 @@ def test_an_interrupted_audit_goes_on_and_a_repeated_one_computes_nothing(
     assert {name: after[name] for name in before} == before
     second = heedful.audit(run, budget="1h")
     assert rows_of(run) == after
-    assert [(q.experiment, q.texts) for q in first.questions] == [
-        (q.experiment, q.texts) for q in second.questions
-    ]
+    assert [(q.experiment, q.texts) for q in first.questions] == [(q.experiment, q.texts) for q in second.questions]
     assert [one.share for one in first.standings.order] == [one.share for one in second.standings.order]
 
 
@@ -336,12 +343,7 @@ def test_a_function_is_audited_in_memory() -> None:
         good = np.array([0.9 if "superb" in text else 0.2 for text in texts])
         return np.stack([1 - good, good], 1)
 
-    texts = [
-        f"{a} {b} {c} film"
-        for a in ("the", "that")
-        for b in ("superb", "dull")
-        for c in ("old", "new", "long")
-    ]
+    texts = [f"{a} {b} {c} film" for a in ("the", "that") for b in ("superb", "dull") for c in ("old", "new", "long")]
     found = heedful.audit(heedful.wrap(predict, labels=["neg", "pos"]), texts, budget="1h")
     assert isinstance(found, Audit)
     assert found.subject.folder is None
@@ -357,9 +359,7 @@ def test_a_function_is_audited_in_memory() -> None:
 
 
 def test_an_experiment_of_another_package_is_audited_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    measure = MethodMeasure(
-        "score", "score of a layer", "More is more.", "score", only="omission", chance=None
-    )
+    measure = MethodMeasure("score", "score of a layer", "More is more.", "score", only="omission", chance=None)
     monkeypatch.setattr(EXPERIMENTS, "places", {"layers": replace(LAYERS, method_measures=(measure,))})
     found = heedful.audit(run, budget="1h")
     assert {one.method for one in found.standings.findings} == {"omission"}
@@ -375,9 +375,7 @@ def test_serve_shows_the_audit(run: Run) -> None:
     assert "better than random?" in page.text
 
 
-def test_texts_that_are_too_long_for_attention_leave_it_out(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_texts_that_are_too_long_for_attention_leave_it_out(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(heedful.load(run).network), "limit", 5, raising=False)
     found = heedful.audit(run, budget="1h")
     assert "are longer than the 5 tokens" in found.left_out["attention"]
@@ -433,11 +431,12 @@ def test_bars_in_pytest(run: Run, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(source)}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", *PLUGIN, "--strict-markers", "test_mine.py"],
-        cwd=tmp_path, capture_output=True, text=True, env=environment,
-    )  # fmt: skip
-    assert "2 passed, 1 failed, 5 errors" in done.stdout or "1 failed, 2 passed, 5 errors" in done.stdout, (
-        done.stdout
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=environment,
     )
+    assert "2 passed, 1 failed, 5 errors" in done.stdout or "1 failed, 2 passed, 5 errors" in done.stdout, done.stdout
     assert "there is no argument of the marker 'budgt'. Did you mean 'budget'?" in done.stdout
     assert "comprehensiveness >= 5: missed, it is" in done.stdout
     assert "performance.accuracy >= 2: missed, it is" in done.stdout
@@ -474,9 +473,9 @@ def test_every_question_has_the_fewest_texts_before_any_has_more() -> None:
         size = 1000
 
         def ask(self, experiment: str, options: Any, texts: int) -> Any:
-            return SimpleNamespace(texts=texts, seconds=0.5 * texts, asked=Asked(texts, 0.5 * texts))
+            return SimpleNamespace(texts=texts, seconds=0.5 * texts, asked=Timing(texts, 0.5 * texts))
 
-    plan = audit_plan.Plan({"erasure": {}, "correlation": {}}, ())
+    plan = audit_plan.AuditPlan({"erasure": {}, "correlation": {}}, ())
     clock = audit_plan.Clock(12.0, time.perf_counter())
     answers, left_out = audit_plan.ask_within(Slow(), plan, clock, QUIET)  # type: ignore[arg-type]
     assert not left_out
@@ -494,14 +493,14 @@ def test_the_cheapest_question_is_asked_more_first_unless_another_was_named() ->
             if texts > 2:
                 grown.append(experiment)
             took = {"erasure": 3.0, "correlation": 0.01}[experiment] * texts
-            return SimpleNamespace(texts=texts, seconds=took, asked=Asked(texts, took))
+            return SimpleNamespace(texts=texts, seconds=took, asked=Timing(texts, took))
 
     asked: dict[str, Any] = {"erasure": {}, "correlation": {}}
     by_cost = ["correlation", "erasure"]
     for named, order in ((frozenset[str](), by_cost), (frozenset({"erasure"}), by_cost[::-1])):
         grown.clear()
         clock = audit_plan.Clock(600.0, time.perf_counter())
-        audit_plan.ask_within(Uneven(), audit_plan.Plan(asked, (), {}, named), clock, QUIET)  # type: ignore[arg-type]
+        audit_plan.ask_within(Uneven(), audit_plan.AuditPlan(asked, (), {}, named), clock, QUIET)  # type: ignore[arg-type]
         assert list(dict.fromkeys(grown)) == order
 
 
@@ -512,9 +511,9 @@ def test_a_question_whose_fewest_texts_do_not_fit_leaves_its_time_to_the_others(
         def ask(self, experiment: str, options: Any, texts: int) -> Any:
             assert experiment == "correlation" or texts <= 2
             took = {"erasure": 50.0, "correlation": 1.0}[experiment] * texts
-            return SimpleNamespace(texts=texts, seconds=took, asked=Asked(texts, took))
+            return SimpleNamespace(texts=texts, seconds=took, asked=Timing(texts, took))
 
-    plan = audit_plan.Plan({"erasure": {}, "correlation": {}}, ())
+    plan = audit_plan.AuditPlan({"erasure": {}, "correlation": {}}, ())
     clock = audit_plan.Clock(300.0, time.perf_counter())
     answers, left_out = audit_plan.ask_within(Uneven(), plan, clock, QUIET)  # type: ignore[arg-type]
     assert "only 2 texts fit" in left_out["erasure"]

@@ -18,23 +18,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from heedful.auditing.bars import check_bar, numbers_in, parse_bar, parse_bars
-from heedful.auditing.budget import Asked, in_time, next_texts, parse_budget, texts_that_fit
-from heedful.auditing.figures import audit_figures
-from heedful.auditing.findings import MARGIN, NEGLIGIBLE, Gain, Thresholds, behind_of, finding_of, gain_of
-from heedful.auditing.github import annotation_lines
-from heedful.auditing.junit import junit
-from heedful.auditing.model_card import model_card
-from heedful.auditing.recommend import choose, power, recommend, sensitivity
-from heedful.auditing.record import Audit, Question, Subject, plain
-from heedful.auditing.series import series_of
-from heedful.auditing.standings import Check, Cost, Explained, Standings, rank
+from heedful.auditing.outcome.budget import Timing, in_time, next_texts, parse_budget, texts_that_fit
+from heedful.auditing.outcome.findings import MARGIN, NEGLIGIBLE, Gain, Thresholds, behind_of, finding_of, gain_of
+from heedful.auditing.outcome.recommend import choose, power, recommend, sensitivity
+from heedful.auditing.outcome.requirements import check_bar, numbers_in, parse_bar, parse_bars
+from heedful.auditing.outcome.series import series_of
+from heedful.auditing.outcome.standings import MethodCheck, MethodCost, MethodFacts, Standings, rank
+from heedful.auditing.pages.exports import annotation_lines, junit, model_card
+from heedful.auditing.pages.figures import audit_figures
+from heedful.auditing.record import Audit, AuditQuestion, Subject, plain
 from heedful.errors import Mistake
 from heedful.experiments import EXPERIMENTS
-from heedful.experiments.description import MethodMeasure
-from heedful.explanation import Explanation
-from heedful.measure.power import power_of
+from heedful.experiments.framework.description import MethodMeasure
+from heedful.explanation.explanation import Explanation
 from heedful.measure.statistics import Interval
+from heedful.measure.tests import power_of
 
 NAN = float("nan")
 DROP = MethodMeasure(
@@ -42,10 +40,10 @@ DROP = MethodMeasure(
 )
 KEPT = MethodMeasure("kept", "kept", "Less is better.", "kept", rising=False, possible=0.0)
 KNOWN = {
-    "lrp": Explained("saliency", cost=Cost(1, 1, 0.01)),
-    "shap": Explained("saliency", cost=Cost(500, 0, 1.0)),
-    "attention": Explained("attention", cost=Cost(1, 0, 0.001)),
-    "random": Explained("control"),
+    "lrp": MethodFacts("saliency", cost=MethodCost(1, 1, 0.01)),
+    "shap": MethodFacts("saliency", cost=MethodCost(500, 0, 1.0)),
+    "attention": MethodFacts("attention", cost=MethodCost(1, 0, 0.001)),
+    "random": MethodFacts("control"),
 }
 
 
@@ -70,12 +68,21 @@ def standings_of(shares: dict[str, float], **given: Any) -> Standings:
 
 def audit_of(standings: Standings, **changes: Any) -> Audit:
     subject = Subject("my-model", "a model", "reviews.csv", "test", 400, ("neg", "pos"))
-    question = Question("made_up", "Is it so?", "Nobody 2030", 60, 1.0)
+    question = AuditQuestion("made_up", "Is it so?", "Nobody 2030", 60, 1.0)
     given: dict[str, Any] = {
-        "subject": subject, "standings": standings, "questions": (question,), "verdicts": {}, "outcomes": (),
-        "left_out": {"lime": "it takes long"}, "warnings": (), "budget": 300.0, "seconds": 61.0,
-        "summaries": {"performance": {"accuracy": 0.9}}, "sample": Explanation(()), "command": "heedful audit x",
-    }  # fmt: skip
+        "subject": subject,
+        "standings": standings,
+        "questions": (question,),
+        "verdicts": {},
+        "outcomes": (),
+        "left_out": {"lime": "it takes long"},
+        "warnings": (),
+        "budget": 300.0,
+        "seconds": 61.0,
+        "summaries": {"performance": {"accuracy": 0.9}},
+        "sample": Explanation(()),
+        "command": "heedful audit x",
+    }
     return Audit(**{**given, **changes})
 
 
@@ -147,14 +154,10 @@ def test_the_four_answers() -> None:
     gain = Gain(50, 0.2, 0.1, 0.3, 0.28, 0.3, 0.001, worth=0.1, q=0.01)
     assert gain.answer(at) == "better"
     assert replace(gain, mean=-0.2, low=-0.3, high=-0.1).answer(at) == "worse"
-    assert (
-        replace(gain, mean=-0.2, low=-0.3, high=0.2).answer(at) == "cannot tell"
-    )  # skewed: the interval holds zero
+    assert replace(gain, mean=-0.2, low=-0.3, high=0.2).answer(at) == "cannot tell"  # skewed: the interval holds zero
     unsure = replace(gain, q=0.2)
     assert replace(unsure, mean=0.01, low=-0.05, high=0.07, at_most=0.06).answer(at) == "no better"
-    assert (
-        replace(unsure, mean=0.01, low=-0.09, high=0.11, at_most=0.09).answer(at) == "no better"
-    )  # one-sided
+    assert replace(unsure, mean=0.01, low=-0.09, high=0.11, at_most=0.09).answer(at) == "no better"  # one-sided
     assert replace(unsure, mean=0.05, low=-0.05, high=0.15, at_most=0.13).answer(at) == "cannot tell"
     assert gain_of(np.array([0.3]), 1.0).answer(at) == "cannot tell"
     assert gain_of(np.zeros(40), 1.0).p == 1.0
@@ -208,7 +211,7 @@ def test_of_equals_the_cheapest_that_keeps_its_checks_is_chosen() -> None:
     assert chosen is not None
     assert chosen.method == "lrp"
     broken = replace(
-        KNOWN["lrp"], checks=(Check("conservation", False, "conservation gap within bounds in 1 of 9 texts"),)
+        KNOWN["lrp"], checks=(MethodCheck("conservation", False, "conservation gap within bounds in 1 of 9 texts"),)
     )
     table = table_of({"lrp": 0.62, "shap": 0.61, "random": 0.0}, noise=0.05)
     other = choose(rank(series_of("made_up", (DROP,), table), {**KNOWN, "lrp": broken}))
@@ -230,9 +233,7 @@ def test_all_tests_are_one_family() -> None:
 
 def test_a_conclusion_that_changes_with_the_way_of_removing_is_named() -> None:
     table = table_of({"lrp": 0.6, "random": 0.0}).to_pylist()
-    turned = [
-        {**row, "drop": 0.1} if (row["method"], row["way"]) == ("lrp", "mask") else row for row in table
-    ]
+    turned = [{**row, "drop": 0.1} if (row["method"], row["way"]) == ("lrp", "mask") else row for row in table]
     found = rank(series_of("made_up", (DROP,), pa.Table.from_pylist(turned)), KNOWN)
     lrp = found.of("lrp")
     assert lrp is not None
@@ -243,9 +244,7 @@ def test_a_conclusion_that_changes_with_the_way_of_removing_is_named() -> None:
 
 def test_random_scores_are_seldom_called_better() -> None:
     """Over 200 draws of everything, texts included; 5% would be 10."""
-    found = [
-        standings_of({"random": 0.0, "lrp": 0.5}, texts=30, seed=seed).of("random") for seed in range(200)
-    ]
+    found = [standings_of({"random": 0.0, "lrp": 0.5}, texts=30, seed=seed).of("random") for seed in range(200)]
     assert sum(one is not None and one.answer == "better" for one in found) <= 10
     assert sum(one is not None and one.answer == "no better" for one in found) > 50
 
@@ -267,7 +266,7 @@ def with_room(gains: Any, rooms: Any, method: str = "lrp") -> pa.Table:
             {"example": text, "method": method, "way": "delete", "drop": 0.1 + gain, "floor": 0.1, "best": 0.1 + room}
             for text, (gain, room) in enumerate(zip(gains, rooms, strict=True))
         ]
-    )  # fmt: skip
+    )
 
 
 def test_a_share_of_the_possible_has_the_interval_of_a_ratio() -> None:
@@ -311,7 +310,7 @@ def shares_table(shares: dict[str, Any]) -> pa.Table:
             for method, values in shares.items()
             for text, share in enumerate(values)
         ]
-    )  # fmt: skip
+    )
 
 
 def scaled(mean: float, sd: float, n: int, seed: int) -> Any:
@@ -321,20 +320,23 @@ def scaled(mean: float, sd: float, n: int, seed: int) -> Any:
     return mean + sd * values / values.std(ddof=1)
 
 
-def of_shares(shares: dict[str, Any], known: dict[str, Explained] | None = None) -> Standings:
+def of_shares(shares: dict[str, Any], known: dict[str, MethodFacts] | None = None) -> Standings:
     return rank(series_of("made_up", (DROP,), shares_table(shares)), KNOWN | (known or {}))
 
 
 NO_TIME = {  # of the issue: explaining ran out of time for all but one
-    "lrp": Explained("saliency"),
-    "integrated_gradients": Explained("saliency"),
-    "omission": Explained("saliency"),
-    "gradient": Explained("sensitivity", cost=Cost(1, 1, 0.01)),
+    "lrp": MethodFacts("saliency"),
+    "integrated_gradients": MethodFacts("saliency"),
+    "omission": MethodFacts("saliency"),
+    "gradient": MethodFacts("sensitivity", cost=MethodCost(1, 1, 0.01)),
 }
 FEW_TEXTS = {
-    "lrp": scaled(0.92, 0.048, 8, 0), "integrated_gradients": scaled(0.88, 0.08, 8, 2),
-    "omission": scaled(0.84, 0.12, 8, 4), "gradient": scaled(0.62, 0.36, 8, 6), "random": scaled(0.0, 0.2, 8, 8),
-}  # fmt: skip
+    "lrp": scaled(0.92, 0.048, 8, 0),
+    "integrated_gradients": scaled(0.88, 0.08, 8, 2),
+    "omission": scaled(0.84, 0.12, 8, 4),
+    "gradient": scaled(0.62, 0.36, 8, 6),
+    "random": scaled(0.0, 0.2, 8, 8),
+}
 
 
 def test_one_that_is_far_below_the_best_is_not_recommended_because_few_texts_cannot_tell() -> None:
@@ -344,9 +346,7 @@ def test_one_that_is_far_below_the_best_is_not_recommended_because_few_texts_can
     assert lrp is not None
     assert gradient is not None
     assert (lrp.share.mean, lrp.share.low, lrp.share.high) == pytest.approx((0.92, 0.88, 0.96), abs=0.01)
-    assert (gradient.share.mean, gradient.share.low, gradient.share.high) == pytest.approx(
-        (0.62, 0.31, 0.93), abs=0.03
-    )
+    assert (gradient.share.mean, gradient.share.low, gradient.share.high) == pytest.approx((0.62, 0.31, 0.93), abs=0.03)
     assert gradient in found.level_with_best()  # the reason why it was recommended
     chosen = choose(found)
     assert chosen is lrp
@@ -378,7 +378,7 @@ def test_one_that_is_proved_to_be_within_the_margin_and_cheaper_is_recommended()
     )
     dear = of_shares(
         {"shap": base, "lrp": base - noise, "random": scaled(0.0, 0.2, 40, 4)},
-        {"lrp": Explained("saliency", cost=Cost(500, 500, 0.001))},
+        {"lrp": MethodFacts("saliency", cost=MethodCost(500, 500, 0.001))},
     )
     chosen = choose(dear)
     assert chosen is not None
@@ -401,18 +401,18 @@ def test_a_cost_that_nobody_knows_speaks_neither_for_nor_against_an_explainer() 
     base = scaled(0.7, 0.2, 40, 0)
     for unknown in ("shap", "lrp"):
         chosen = choose(
-            of_shares({"shap": base + 0.001, "lrp": base}, {unknown: Explained("saliency", unchecked=True)})
+            of_shares({"shap": base + 0.001, "lrp": base}, {unknown: MethodFacts("saliency", unchecked=True)})
         )
         assert chosen is not None
         assert chosen.method == "shap"
 
 
 def test_checks_that_were_not_made_are_not_kept() -> None:
-    base, broken = scaled(0.7, 0.2, 40, 0), Check("sampling error", False, "two draws agree at ρ = 0.10")
-    shap = Explained("saliency", checks=(broken,), cost=Cost(500, 0, 1.0))
+    base, broken = scaled(0.7, 0.2, 40, 0), MethodCheck("sampling error", False, "two draws agree at ρ = 0.10")
+    shap = MethodFacts("saliency", checks=(broken,), cost=MethodCost(500, 0, 1.0))
 
     def chosen(**changes: Any) -> str:
-        known = {"shap": shap, "lrp": replace(Explained("saliency", cost=Cost(500, 1, 1.0)), **changes)}
+        known = {"shap": shap, "lrp": replace(MethodFacts("saliency", cost=MethodCost(500, 1, 1.0)), **changes)}
         found = of_shares({"shap": base + 0.001, "lrp": base}, known)
         one = choose(found)
         assert one is not None
@@ -420,7 +420,7 @@ def test_checks_that_were_not_made_are_not_kept() -> None:
 
     assert chosen() == "lrp"
     assert chosen(unchecked=True) == "shap"
-    assert chosen(unchecked=True, cost=Cost(1, 1, NAN)) == "lrp"
+    assert chosen(unchecked=True, cost=MethodCost(1, 1, NAN)) == "lrp"
 
 
 def test_the_best_is_the_highest_that_is_better_than_random() -> None:
@@ -455,7 +455,7 @@ def test_a_worse_one_is_seldom_proved_to_be_within_the_margin(others: int) -> No
 
 def test_a_control_is_never_among_the_methods_of_a_sentence() -> None:
     shares = {"lrp": 0.6, "attention": 0.0, "random": 0.0, "uniform": 0.9}
-    known = {"uniform": Explained("control")}
+    known = {"uniform": MethodFacts("control")}
     found = rank(series_of("made_up", (DROP,), table_of(shares, noise=0.1)), {**KNOWN, **known})
     said = " ".join(recommend(found))
     said += sensitivity(found)
@@ -544,8 +544,11 @@ def test_bars_as_they_are_written() -> None:
     assert (bar.statistic, bar.part, bar.sign, bar.bar) == ("js", "low", ">=", 0.25)
     path = parse_bar("correlation.attention/omission.overall.tau.mean<-1e-3")
     assert (path.method, path.statistic, path.sign, path.bar) == (
-        None, "attention/omission.overall.tau.mean", "<", -0.001,
-    )  # fmt: skip
+        None,
+        "attention/omission.overall.tau.mean",
+        "<",
+        -0.001,
+    )
     assert len(parse_bars(["performance.accuracy > 0.5"] * 2)) == 1
 
 
@@ -600,24 +603,22 @@ def test_no_budgets(text: str) -> None:
 
 
 def test_as_many_texts_as_fit() -> None:
-    assert texts_that_fit(Asked(10, 5.0), 100.0, 10_000) == 200
-    assert texts_that_fit(Asked(10, 5.0), 61.7, 10_000) == 120  # two digits
-    assert texts_that_fit(Asked(10, 5.0), 100.0, 150) == 150
-    assert texts_that_fit(Asked(10, 7.0, around=2.0), 102.0, 10_000) == 200
-    assert texts_that_fit(Asked(10, 0.0), 1.0, 150) == 150
-    assert next_texts(Asked(8, 8.0), 300.0, 400) == 32  # a second look, which is cheap
-    assert next_texts(Asked(32, 32.0), 300.0, 400) == 300
-    assert next_texts(Asked(2, 20.0), 300.0, 400) == 30
-    assert next_texts(Asked(300, 300.0), 310.0, 400) is None  # hardly more: not worth it
-    assert next_texts(Asked(400, 1.0), 310.0, 400) is None
+    assert texts_that_fit(Timing(10, 5.0), 100.0, 10_000) == 200
+    assert texts_that_fit(Timing(10, 5.0), 61.7, 10_000) == 120  # two digits
+    assert texts_that_fit(Timing(10, 5.0), 100.0, 150) == 150
+    assert texts_that_fit(Timing(10, 7.0, around=2.0), 102.0, 10_000) == 200
+    assert texts_that_fit(Timing(10, 0.0), 1.0, 150) == 150
+    assert next_texts(Timing(8, 8.0), 300.0, 400) == 32  # a second look, which is cheap
+    assert next_texts(Timing(32, 32.0), 300.0, 400) == 300
+    assert next_texts(Timing(2, 20.0), 300.0, 400) == 30
+    assert next_texts(Timing(300, 300.0), 310.0, 400) is None  # hardly more: not worth it
+    assert next_texts(Timing(400, 1.0), 310.0, 400) is None
 
 
-@given(
-    st.integers(1, 500), st.floats(0.001, 100), st.floats(0, 1), st.floats(-10, 1e5), st.integers(1, 10**6)
-)
+@given(st.integers(1, 500), st.floats(0.001, 100), st.floats(0, 1), st.floats(-10, 1e5), st.integers(1, 10**6))
 @settings(deadline=None)
 def test_what_is_asked_next_fits(texts: int, seconds: float, share: float, left: float, size: int) -> None:
-    asked = Asked(min(texts, size), seconds, share * seconds)
+    asked = Timing(min(texts, size), seconds, share * seconds)
     n = next_texts(asked, left, size)
     if n is not None:
         assert asked.texts < n <= size
@@ -627,8 +628,13 @@ def test_what_is_asked_next_fits(texts: int, seconds: float, share: float, left:
 
 def test_times_in_words() -> None:
     assert [in_time(s) for s in (0.25, 5, 65, 120, 5400, 7200)] == [
-        "0.25 s", "5 s", "1 min 5 s", "2 min", "1 h 30 min", "2 h",
-    ]  # fmt: skip
+        "0.25 s",
+        "5 s",
+        "1 min 5 s",
+        "2 min",
+        "1 h 30 min",
+        "2 h",
+    ]
 
 
 # ---- outputs ------------------------------------------------------------------------------------------------
@@ -643,9 +649,7 @@ def hostile() -> Audit:
         check_bar(parse_bar(text), [], {"performance": {"accuracy": 0.9}}, {})
         for text in ("performance.accuracy >= 0.8", "performance.accuracy >= 0.95", "performance.f1 > 0")
     )
-    audit = audit_of(
-        standings, outcomes=outcomes, warnings=(HOSTILE,), left_out={"lime": HOSTILE}, command=HOSTILE
-    )
+    audit = audit_of(standings, outcomes=outcomes, warnings=(HOSTILE,), left_out={"lime": HOSTILE}, command=HOSTILE)
     return replace(audit, subject=replace(audit.subject, model=HOSTILE, data=HOSTILE, labels=(HOSTILE, "b")))
 
 
@@ -719,7 +723,7 @@ def test_the_recommendation_does_not_depend_on_the_clock() -> None:
     series = series_of("made_up", (DROP,), table_of({"lrp": 0.6, "shap": 0.61}, noise=0.05))
 
     def chosen(seconds: float) -> str:
-        known = {**KNOWN, "lrp": replace(KNOWN["lrp"], cost=Cost(1, 1, seconds))}
+        known = {**KNOWN, "lrp": replace(KNOWN["lrp"], cost=MethodCost(1, 1, seconds))}
         return recommend(rank(series, known))[0]
 
     assert chosen(0.01) == chosen(100.0)

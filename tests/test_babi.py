@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heedful.data.babi import OBJECTS, PEOPLE, PLACES, Story, generate
+from heedful.data.generated.babi import OBJECTS, PEOPLE, PLACES, Story, generate
 from heedful.errors import Mistake
 
 TASKS = (1, 2, 3)
@@ -90,9 +90,7 @@ def published(task: int) -> list[Story]:
         with gzip.open(Path(os.environ["HEEDFUL_DATA"]) / f"babi{task}" / f"{split}.jsonl.gz", "rt") as lines:
             rows += [json.loads(line) for line in lines]
     return [
-        Story(
-            tuple(re.findall(r"[^. ][^.]*\.", r["text"])), r["question"], r["answer"], tuple(r["supporting"])
-        )
+        Story(tuple(re.findall(r"[^. ][^.]*\.", r["text"])), r["question"], r["answer"], tuple(r["supporting"]))
         for r in rows[-3000:]
     ]
 

@@ -8,19 +8,16 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful.data.batching import cut, cut_sorted, encode
-from heedful.data.tokenise import tokenizer
-from heedful.data.vocabulary import END, PAD, START, Vocabulary
-from heedful.data.word_encoder import WordEncoder
+from heedful.data.text.batching import cut, cut_sorted, encode
+from heedful.data.text.tokenise import tokenizer
+from heedful.data.text.vocabulary import END, PAD, START, Vocabulary, WordEncoder
 from heedful.errors import Mistake
 from heedful.records import Example, Tokens, Words
 
 split = tokenizer("whitespace")
 VOCABULARY = Vocabulary.build([split("a b c d e f g")])
 TEXT = WordEncoder(VOCABULARY, "whitespace")
-texts = st.lists(st.sampled_from("abcdefgz"), min_size=1, max_size=12).map(
-    lambda words: split(" ".join(words))
-)
+texts = st.lists(st.sampled_from("abcdefgz"), min_size=1, max_size=12).map(lambda words: split(" ".join(words)))
 
 
 @st.composite
@@ -62,9 +59,7 @@ def test_collate_pads_and_marks(examples: list[Example]) -> None:
     if batch.query is not None:
         check_tokens(batch.query, queries)
     labels = [example.label for example in examples]
-    assert (batch.labels.tolist() if batch.labels is not None else None) == (
-        None if None in labels else labels
-    )
+    assert (batch.labels.tolist() if batch.labels is not None else None) == (None if None in labels else labels)
     if all(example.candidates is None for example in examples):
         assert batch.candidates is None
     else:

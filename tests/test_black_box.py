@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import heedful
 from heedful.errors import Mistake
 from heedful.explainers import EXPLAINERS
-from heedful.explainers.occlusion import mask, omission
+from heedful.explainers.perturbation.occlusion import mask, omission
 from heedful.explainers.run import explain
 from heedful.models.black_box import BlackBox, StringEncoder, wrap_predict
 from heedful.models.black_box import _number as number_of
@@ -131,9 +131,7 @@ def test_labels_that_can_be_true_together_and_numbers() -> None:
         lambda texts: np.full((len(texts), 2), 0.8), labels=LABELS, problem_type="multi_label_classification"
     )
     np.testing.assert_allclose(both.predict(["x"]), 0.8)
-    number = wrap_predict(
-        lambda texts: [[len(t)] for t in texts], labels=["length"], problem_type="regression"
-    )
+    number = wrap_predict(lambda texts: [[len(t)] for t in texts], labels=["length"], problem_type="regression")
     np.testing.assert_allclose(number.predict(["good film"]), [[9]])
     lost = omission(number.network, batch_of(number, ["good film"]), torch.tensor([0])).passage
     assert lost.tolist() == [[5, 5]]

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful.experiments.certainty import control, grades_of, other_bars, over_seeds, settle, texts_to_decide
-from heedful.experiments.known_attention import KNOWN, Known, beside_bars
-from heedful.experiments.verdict import (
+from heedful.experiments.edited_attention.choice import KNOWN, PlantedRange, beside_bars
+from heedful.experiments.framework.certainty import control, grades_of, other_bars, over_seeds, settle, texts_to_decide
+from heedful.experiments.framework.verdict import (
     HEADLINES,
     Grade,
     Verdict,
@@ -22,9 +22,9 @@ from heedful.experiments.verdict import (
     reasons,
     to_json,
 )
-from heedful.measure.discovery import benjamini_hochberg
 from heedful.measure.statistics import Interval, mean_interval
-from heedful.report.seeds import verdicts_by_configuration
+from heedful.measure.tests import benjamini_hochberg
+from heedful.studies.seeds import verdicts_by_configuration
 
 BARS = (0.4, 0.8)
 SETTING = ("sst", "bilstm", "additive")
@@ -77,9 +77,7 @@ def test_what_follows_another_rule_stays_as_it_is() -> None:
 
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.booleans())
 @settings(deadline=None)
-def test_the_grades_of_an_interval_are_those_of_its_points(
-    a: float, b: float, c: float, rising: bool
-) -> None:
+def test_the_grades_of_an_interval_are_those_of_its_points(a: float, b: float, c: float, rising: bool) -> None:
     low, value, high = sorted((a, b, c))
     points = [low, *np.linspace(low, high, 200), high, *(bar for bar in BARS if low <= bar <= high)]
     expected = {grade_at(float(point), *BARS, rising) for point in points}
@@ -165,8 +163,7 @@ def test_seeds_widen_what_is_decided() -> None:
 
 def test_a_configuration_with_several_seeds_is_one_line() -> None:
     runs = [
-        ("a", seed, SETTING, {"permutation": settle(made(0.5, 0.45, 0.55, rising=False), 80)})
-        for seed in (0, 1, 1)
+        ("a", seed, SETTING, {"permutation": settle(made(0.5, 0.45, 0.55, rising=False), 80)}) for seed in (0, 1, 1)
     ]
     table = verdicts_by_configuration([*runs, ("b", 0, SETTING, runs[0][3])])
     assert table is not None
@@ -178,7 +175,7 @@ def test_a_configuration_with_several_seeds_is_one_line() -> None:
 def test_every_grade_has_its_words() -> None:
     from typing import get_args
 
-    from heedful.experiments.verdict import BELIEVE, MARKS
+    from heedful.experiments.framework.verdict import BELIEVE, MARKS
 
     assert set(MARKS) == set(BELIEVE) == set(HEADLINES) == set(get_args(Grade))
 
@@ -186,7 +183,7 @@ def test_every_grade_has_its_words() -> None:
 def test_what_cannot_tell_right_from_irrelevant_attention_has_no_say() -> None:
     """A right model reaches every bar but that of the adversary, who is as free with right attention as with any."""
     assert {name for name, known in KNOWN.items() if not known.tells} == {"adversarial"}
-    assert Known((0.2, 0.4), (0.5, 0.6)).tells  # also where less is better
+    assert PlantedRange((0.2, 0.4), (0.5, 0.6)).tells  # also where less is better
     assert "no say in the headline" in beside_bars("adversarial")
     assert "no say" not in beside_bars("correlation")
     assert beside_bars("conicity") == ""

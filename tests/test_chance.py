@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from heedful.measure.agreement import top_k_overlap
-from heedful.measure.chance import overlap_floor, overlap_law, tau_floor, tau_law
+from heedful.measure.agreement import overlap_floor, overlap_law, tau_floor, tau_law, top_k_overlap
 from heedful.measure.rank import kendall
 
 

@@ -68,9 +68,7 @@ def test_describe_ones_own_file_and_list_what_was_skipped(home: Path) -> None:
 
 def test_describe_says_what_is_doubtful(home: Path) -> None:
     path = home / "mine.csv"
-    path.write_text(
-        "text,label\n" + "".join(f"word {i},{'Pos' if i == 3 else 'pn'[i % 2]}\n" for i in range(40))
-    )
+    path.write_text("text,label\n" + "".join(f"word {i},{'Pos' if i == 3 else 'pn'[i % 2]}\n" for i in range(40)))
     shown = run("describe", path).stdout
     assert "warning: train has fewer than 5 texts with the label 'Pos'" in shown
     assert "warning: test has no text with the label 'Pos'" in shown

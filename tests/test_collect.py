@@ -14,17 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import webruns
-from heedful.attribution import Check
-from heedful.check_columns import check_columns
 from heedful.config import ModelConfig
-from heedful.data.vocabulary import Vocabulary
-from heedful.data.word_encoder import WordEncoder
+from heedful.data.text.vocabulary import Vocabulary, WordEncoder
 from heedful.errors import Mistake
 from heedful.explainers import find
 from heedful.explainers.collect import Call, Collector, check_axiom, share
 from heedful.explainers.explainer import Axiom, Scores
 from heedful.explainers.run import explain
-from heedful.explanation import Explanation
+from heedful.explanation.checks import check_columns
+from heedful.explanation.explanation import Explanation
+from heedful.explanation.record import Check
 from heedful.models import build
 from heedful.models.model import Model
 from heedful.records import Batch, Example, TaskType
@@ -63,19 +62,18 @@ def test_every_text_gets_its_own_scores(task: TaskType) -> None:
             options = {"n_steps": 5} if "n_steps" in explainer.options else {}
             alone = explainer.run(model.network, batch, target, **options)
             assert (a.method, a.kind, a.signed, a.removal) == (
-                name, explainer.kind, explainer.signed, explainer.removal
-            )  # fmt: skip
+                name,
+                explainer.kind,
+                explainer.signed,
+                explainer.removal,
+            )
             defaults = signature(explainer.run).parameters
             effective = {o: options.get(o, defaults[o].default) for o in explainer.options}
             assert (a.target, a.options) == (model.labels[int(target)], effective)
-            np.testing.assert_allclose(
-                a.scores["passage"], alone.passage[batch.passage.mask].detach(), atol=1e-9
-            )
+            np.testing.assert_allclose(a.scores["passage"], alone.passage[batch.passage.mask].detach(), atol=1e-9)
             assert ("query" in a.scores) == (alone.query is not None)
             if alone.query is not None and batch.query is not None:
-                np.testing.assert_allclose(
-                    a.scores["query"], alone.query[batch.query.mask].detach(), atol=1e-9
-                )
+                np.testing.assert_allclose(a.scores["query"], alone.query[batch.query.mask].detach(), atol=1e-9)
             assert (a.check is not None) == (explainer.axiom is not None and alone.gap is not None)
             if a.check is not None and alone.gap is not None:
                 assert a.check.value == pytest.approx(float(alone.gap[0]), abs=1e-9)
@@ -100,9 +98,7 @@ SCORES = torch.tensor([[0.0, 1, 2, 0, 0], [0, 3, -4, 5, 0]])  # markers around 2
 
 def test_passes_and_special_tokens_are_those_of_the_text() -> None:
     ex = collected(
-        Scores(
-            SCORES, forward_passes=torch.tensor([7, 9]), backward_passes=3, special=torch.tensor([0.5, -1.0])
-        ),
+        Scores(SCORES, forward_passes=torch.tensor([7, 9]), backward_passes=3, special=torch.tensor([0.5, -1.0])),
         Scores(SCORES, forward_passes=4),
     )
     first, second = ex
@@ -138,9 +134,7 @@ def test_a_model_that_reads_fewer_words_is_told() -> None:
     shorter = Batch(replace(batch.passage, mask=batch.passage.mask & (torch.arange(5) < 3)))
     collector = Collector(examples, [Call(find("lrp"), {})], TEXT)
     with pytest.raises(Mistake, match=r"lrp on example 'made:0' has scores of shape \(2,\) for 3 words"):
-        collector.add(
-            np.array([1, 0]), shorter, torch.ones(2, 3) / 3, torch.zeros(2).long(), [Scores(SCORES)]
-        )
+        collector.add(np.array([1, 0]), shorter, torch.ones(2, 3) / 3, torch.zeros(2).long(), [Scores(SCORES)])
 
 
 NUMBERS = st.floats(-10, 10) | st.sampled_from([0.0, 1e-6, math.nan, math.inf])

@@ -16,14 +16,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful import explanation_file
-from heedful.attribution import Attribution, Check, Cost, Explained, Part
-from heedful.check_columns import check_columns
-from heedful.columns import Columns
 from heedful.errors import Mistake
-from heedful.explanation import Explanation
+from heedful.explanation import files as explanation_file
+from heedful.explanation.checks import check_columns
+from heedful.explanation.columns import Columns
+from heedful.explanation.explanation import Explanation
+from heedful.explanation.record import Attribution, Check, Cost, Explained, Part
+from heedful.explanation.views import columns_of, views
 from heedful.records import Words
-from heedful.views import columns_of, views
 
 LABELS = (("negative", "positive"), ("a", "b", "c"))
 CHECKS = (
@@ -73,9 +73,7 @@ def explained(draw: st.DrawFn, id: str) -> Explained:
             sign(draw(number)) if draw(st.booleans()) else None,
         )
 
-    methods = draw(
-        st.lists(st.sampled_from(["lrp", "lime", "attention"]), min_size=1, max_size=3, unique=True)
-    )
+    methods = draw(st.lists(st.sampled_from(["lrp", "lime", "attention"]), min_size=1, max_size=3, unique=True))
     p = np.array(draw(st.lists(st.floats(0.1, 1), min_size=len(labels), max_size=len(labels))))
     truth = draw(st.sampled_from([None, *labels]))
     return Explained(
@@ -113,9 +111,7 @@ def test_records_become_columns_and_records_again(records: list[Explained]) -> N
     assert all_of(made) == all_of(records)
     again = columns_of(made)
     for name in ("examples", "texts", "positions", "attributions"):
-        for one, other in zip(
-            vars(getattr(columns, name)).values(), vars(getattr(again, name)).values(), strict=True
-        ):
+        for one, other in zip(vars(getattr(columns, name)).values(), vars(getattr(again, name)).values(), strict=True):
             np.testing.assert_array_equal(one, other)
     assert columns.scores.tobytes() == again.scores.tobytes()
     assert columns.probabilities.tobytes() == again.probabilities.tobytes()
@@ -157,8 +153,11 @@ def test_whole_columns_say_what_each_record_says(records: list[Explained]) -> No
             assert (a.special is None) == (b.special is None)
             assert a.special is None or a.special == pytest.approx(b.special, rel=1e-12)
     for name in ex.methods:
-        kept = [replace(e, attributions=tuple(a for a in e.attributions if a.method == name)) for e in records
-                if any(a.method == name for a in e.attributions)]  # fmt: skip
+        kept = [
+            replace(e, attributions=tuple(a for a in e.attributions if a.method == name))
+            for e in records
+            if any(a.method == name for a in e.attributions)
+        ]
         assert all_of(ex.method(name)) == all_of(kept)
 
 
@@ -289,8 +288,7 @@ def test_special_tokens_are_shown_as_a_share() -> None:
     assert "special tokens +0.25 (20% of everything)" in ex.to_html()
     assert ex.normalised()[0].attributions[0].about_special() == "special tokens +0.25 (20% of everything)"
     assert (
-        "special tokens"
-        not in Explanation([replace(THREE[0], attributions=(replace(PLAIN, special=None),))]).to_html()
+        "special tokens" not in Explanation([replace(THREE[0], attributions=(replace(PLAIN, special=None),))]).to_html()
     )
     silent = replace(PLAIN, special=0.0, scores={"passage": np.zeros(2)})
     assert silent.about_special() == "special tokens +0 (0% of everything)"
@@ -307,9 +305,7 @@ def test_what_fell_to_no_token_is_shown_and_kept(tmp_path: Path) -> None:
     assert ex[0].attributions[0].rest == -0.75
     assert ex[1].attributions[0].rest is None
     halved = Explanation([replace(THREE[0], attributions=(replace(whole, scores={"passage": np.ones(2)}),))])
-    assert (
-        halved.normalised()[0].attributions[0].rest == -0.375 == halved[0].attributions[0].normalised().rest
-    )
+    assert halved.normalised()[0].attributions[0].rest == -0.375 == halved[0].attributions[0].normalised().rest
     with pytest.raises(Mistake, match="has the score inf for what is no token"):
         check_columns(broken("attributions", "rest", math.inf, 1))
 

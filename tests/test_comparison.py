@@ -14,27 +14,32 @@ from typer.testing import CliRunner
 
 from heedful.api.studies import compare, kept_runs
 from heedful.cli import app
-from heedful.engine.study import PublishedBy, Study
-from heedful.engine.study_file import read_study, study_names
 from heedful.errors import Mistake
 from heedful.experiments import Published
-from heedful.experiments.comparison import Table, difference
-from heedful.experiments.correlation_baselines import by_rule, constant, error, reproduced, same_order
-from heedful.experiments.correlation_cells import Cell, cells
-from heedful.experiments.correlation_published import Agreement
-from heedful.experiments.experiment import VERDICT
-from heedful.experiments.verdict import Verdict, to_json
+from heedful.experiments.correlation.published import (
+    Agreement,
+    Cell,
+    by_rule,
+    cells,
+    constant,
+    error,
+    reproduced,
+    same_order,
+)
+from heedful.experiments.framework.comparison import Table, difference
+from heedful.experiments.framework.experiment import VERDICT
+from heedful.experiments.framework.verdict import Verdict, to_json
 from heedful.measure.prediction import Pair, Variation, far, variation
 from heedful.measure.statistics import between_seeds
-from heedful.report.comparison import Finished, agreement_tables, by_setting, comparisons, evidence, page
-from heedful.report.summaries_file import read_summaries, write_summaries
+from heedful.studies.comparison import Finished, agreement_tables, by_setting, comparisons, evidence, page
+from heedful.studies.file import read_study, study_names
+from heedful.studies.study import PublishedBy, Study
+from heedful.studies.summaries_file import read_summaries, write_summaries
 
 SETTING = ("sst", "bilstm", "additive")
 
 
-def published(
-    source: str, experiment: str, statistic: str, value: float, encoder: str = "bilstm"
-) -> Published:
+def published(source: str, experiment: str, statistic: str, value: float, encoder: str = "bilstm") -> Published:
     return Published(
         source=source,
         experiment=experiment,
@@ -49,9 +54,7 @@ def published(
 def published_tau(source: str, label: str, mean: float, encoder: str = "bilstm") -> list[Published]:
     path = f"attention/gradient_x_input.by_class.{label}.tau"
     numbers = {"mean": mean, "std": 0.2, "sig_frac": 0.5}
-    return [
-        published(source, "correlation", f"{path}.{name}", value, encoder) for name, value in numbers.items()
-    ]
+    return [published(source, "correlation", f"{path}.{name}", value, encoder) for name, value in numbers.items()]
 
 
 STUDY = Study(
@@ -131,9 +134,7 @@ def test_far_is_beyond_what_seeds_and_published_sets_allow() -> None:
     assert far(between_seeds([0.5, 0.5, 0.5]), [0.5 - limit - 0.001, 0.5 - limit - 0.001], many)
     assert not far(between_seeds([0.5, 0.5, 0.5]), [0.5 - limit + 0.001, 0.5 - limit + 0.001], many)
     # One of the two stands for the other; without both nothing is told.
-    assert Variation(0.01**2, 5, math.nan, 0).limit(1, 1) == pytest.approx(
-        stats.t.ppf(0.975, 5) * 0.01 * math.sqrt(2)
-    )
+    assert Variation(0.01**2, 5, math.nan, 0).limit(1, 1) == pytest.approx(stats.t.ppf(0.975, 5) * 0.01 * math.sqrt(2))
     nothing = variation([(between_seeds([0.5]), [0.4, None])])
     assert far(between_seeds([0.5]), [0.9], nothing) is None
 
@@ -142,9 +143,7 @@ def test_prediction_intervals_hold_a_new_run_as_often_as_they_say() -> None:
     """Our means of three seeds against two published runs of the same distribution, pooled over 30 cells."""
     rng, beyond = np.random.default_rng(0), []
     for _ in range(60):
-        cells = [
-            (between_seeds(list(rng.normal(0, 0.05, 3))), list(rng.normal(0, 0.05, 2))) for _ in range(30)
-        ]
+        cells = [(between_seeds(list(rng.normal(0, 0.05, 3))), list(rng.normal(0, 0.05, 2))) for _ in range(30)]
         known = variation(cells)
         beyond += [bool(far(*cell, known)) for cell in cells]
     assert 0.93 <= 1 - np.mean(beyond) <= 0.97
@@ -182,9 +181,7 @@ def test_a_source_that_has_none_of_the_cells_keeps_its_column() -> None:
 
 
 def test_settings_follow_the_order_of_the_study() -> None:
-    runs = [
-        finished(0, (0.1, 0.2), ("sst", encoder, "additive")) for encoder in ("other", "average", "bilstm")
-    ]
+    runs = [finished(0, (0.1, 0.2), ("sst", encoder, "additive")) for encoder in ("other", "average", "bilstm")]
     assert [setting[1] for setting in by_setting(runs, STUDY)] == ["bilstm", "average", "other"]
 
 
@@ -217,13 +214,9 @@ def test_a_page_is_made_again_of_the_summaries(tmp_path: Path) -> None:
     again = read_summaries(path, study)
     assert len(again) == 4
     assert page("jain-wallace", again, study) == page("jain-wallace", runs, study)
-    done = CliRunner().invoke(
-        app, ["study", "jain-wallace", "--from", str(path), "--write", str(tmp_path / "p.md")]
-    )
+    done = CliRunner().invoke(app, ["study", "jain-wallace", "--from", str(path), "--write", str(tmp_path / "p.md")])
     assert done.exit_code == 0, done.output
-    assert (
-        page("jain-wallace", runs, study).splitlines()[:4] == (tmp_path / "p.md").read_text().splitlines()[:4]
-    )
+    assert page("jain-wallace", runs, study).splitlines()[:4] == (tmp_path / "p.md").read_text().splitlines()[:4]
     (tmp_path / "other.parquet").write_text("no table")
     for wrong in ("other.parquet", "missing.parquet"):
         done = CliRunner().invoke(app, ["study", "jain-wallace", "--from", str(tmp_path / wrong)])
@@ -236,9 +229,7 @@ def trained(encoder: str, seed: int) -> Finished:
     value = 0.1 * seed + (0.3 if encoder == "bilstm" else 0.5) + 1 / 3
     tau = {"n": 100, "mean": value, "std": 0.2, "sig_frac": 0.5}
     line = {"overall": {"tau": tau}, "by_class": {"0": {"tau": tau}}}
-    verdict = Verdict(
-        "Does it?", "for", "yes", "it does", "a rule", "does", value, value - 0.1, value + 0.1, (0.2,)
-    )
+    verdict = Verdict("Does it?", "for", "yes", "it does", "a rule", "does", value, value - 0.1, value + 0.1, (0.2,))
     stored: dict[str, dict[str, Any]] = {
         "performance": {"f1": value, "accuracy": value},
         "correlation": {"attention/gradient_x_input": line, VERDICT: to_json(verdict)},

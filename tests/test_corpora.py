@@ -15,19 +15,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.config import DataOptions, ModelConfig, TrainingConfig
-from heedful.data import locate
-from heedful.data.assemble import positions
-from heedful.data.catalogue import catalogue
-from heedful.data.corpora import load
-from heedful.data.describe import describe
-from heedful.data.fingerprint import fingerprint
-from heedful.data.labels import sort_labels
-from heedful.data.prepare import prepare
-from heedful.data.readers import ORIGINALS
-from heedful.data.registry import CORPORA
-from heedful.data.row_words import with_entities
-from heedful.data.splits import draw
-from heedful.data.tokenise import split_at_whitespace
+from heedful.data.corpora import locate
+from heedful.data.corpora.assemble import positions
+from heedful.data.corpora.describe import describe
+from heedful.data.corpora.labels import sort_labels
+from heedful.data.corpora.load import load
+from heedful.data.corpora.locate import fingerprint
+from heedful.data.corpora.prepare import catalogue, prepare
+from heedful.data.corpora.registry import CORPORA
+from heedful.data.corpora.row_words import with_entities
+from heedful.data.corpora.splits import draw
+from heedful.data.originals import ORIGINALS
+from heedful.data.text.tokenise import split_at_whitespace
 from heedful.errors import Mistake
 from heedful.records import SPLITS, Corpus, Split
 
@@ -119,9 +118,7 @@ def test_newsgroups_use_the_authors_split(nowhere: Path) -> None:
 
 
 def test_imdb_limits_sample_and_markup(nowhere: Path) -> None:
-    rows: list[dict[str, object]] = [
-        {"text": f"Good.<br /><br />Film {i}", "label": i % 2} for i in range(100)
-    ]
+    rows: list[dict[str, object]] = [{"text": f"Good.<br /><br />Film {i}", "label": i % 2} for i in range(100)]
     rows.append({"text": "long " * 400, "label": 0})
     put(nowhere / "imdb", "train", rows)
     put(nowhere / "imdb", "test", rows[:100])
@@ -245,9 +242,7 @@ def test_prepared_is_the_same_as_read_from_the_original(nowhere: Path, tmp_path:
     prepared = load("sst", data_dirs=[nowhere])
     original = load("sst", data_dirs=[source.parent])
     for split in SPLITS:
-        assert [(e.passage, e.label) for e in prepared[split]] == [
-            (e.passage, e.label) for e in original[split]
-        ]
+        assert [(e.passage, e.label) for e in prepared[split]] == [(e.passage, e.label) for e in original[split]]
     assert [path.name for path in sorted(nowhere.iterdir())] == ["sst"]
     with pytest.raises(Mistake, match="exists already; --replace writes it anew"):
         prepare("sst", source, nowhere)
@@ -322,9 +317,7 @@ def test_every_label_gets_into_every_split(sizes: dict[str, int], seed: int) -> 
 
 def test_three_rows_beside_a_hundred_are_in_all_splits(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
-    path.write_text(
-        "text,label\n" + "".join(f"word {i},{'rare' if i < 3 else 'often'}\n" for i in range(103))
-    )
+    path.write_text("text,label\n" + "".join(f"word {i},{'rare' if i < 3 else 'often'}\n" for i in range(103)))
     corpus = load(path, options=DataOptions(tokenizer="whitespace"))
     assert [per_label(corpus, split)[1] for split in SPLITS] == [1, 1, 1]
     assert "train has fewer than 5 texts with the label 'rare'" in corpus.warnings

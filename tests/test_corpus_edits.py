@@ -11,18 +11,18 @@ import pytest
 
 import heedful
 from heedful.config import DataOptions, EditConfig, RunConfig
-from heedful.data import corpora
-from heedful.data.edits import edit_corpus, join_words, split_words
-from heedful.data.plant import unseen_words
-from heedful.data.remove import RemoveConfig, remove
-from heedful.engine.carry_out import carry_out
-from heedful.engine.configure import configure
-from heedful.engine.data_sources import load_corpus, read_split
-from heedful.engine.edited_data import corpus_of
-from heedful.engine.plan import ask, plan
-from heedful.engine.progress import Progress
-from heedful.engine.task import Task
-from heedful.engine.workspace import Workspace
+from heedful.data.corpora import load as corpora
+from heedful.data.edits.edit import edit_corpus, join_words, split_words
+from heedful.data.edits.plant import unseen_words
+from heedful.data.edits.remove import RemoveConfig, remove
+from heedful.engine.running.execute import execute
+from heedful.engine.running.progress import Progress
+from heedful.engine.running.workspace import Workspace
+from heedful.engine.sources.data import load_corpus, read_split
+from heedful.engine.sources.edited_data import corpus_of
+from heedful.engine.tasks.configure import configure
+from heedful.engine.tasks.plan import ask, plan
+from heedful.engine.tasks.task import Task
 from heedful.errors import Mistake
 from heedful.models.training import predict
 from heedful.records import SPLITS, Corpus, Example
@@ -70,9 +70,7 @@ def test_planted_words_decide_and_are_the_evidence(corpus: Corpus, kind: str) ->
     share = np.mean([example.evidence is not None for example in edited["train"]])
     assert 0.15 < share < 0.35
     if kind == "context":
-        alone = Counter(
-            f for e in edited["train"] if e.evidence is None for f in e.passage.forms if f in words
-        )
+        alone = Counter(f for e in edited["train"] if e.evidence is None for f in e.passage.forms if f in words)
         assert set(alone) == set(words)  # each of them also stands alone
     labels = Counter(example.label for example in edited["test"])
     assert min(labels.values()) > 0.3 * len(edited["test"])
@@ -147,20 +145,18 @@ def test_a_run_on_words_removed_follows_the_scores_of_its_base(tmp_path: Path) -
     assert score.needs == (first.key,)
     for task in made.tasks.values():
         assert Task.from_json(task.to_json()) == task
-    assert carry_out(made, place, QUIET, "here", cores=1).complete
-    assert not carry_out(made, place, QUIET, "here", cores=1).done  # all of it is there
+    assert execute(made, place, QUIET, "here", cores=1).complete
+    assert not execute(made, place, QUIET, "here", cores=1).done  # all of it is there
     model = heedful.load(place.runs / first.run)
     corpus = corpora.load(file, options=base.data)
     texts = corpus["test"]
     explained = heedful.explain(model, texts[:5], methods=["gradient"])
     asked = plan([edited], [ask("erasure", limit=5)])
-    assert carry_out(asked, place, QUIET, "here", cores=1).complete
+    assert execute(asked, place, QUIET, "here", cores=1).complete
     kept = read_some(place.runs / second.run, "test", 5)
     assert kept is not None
     for at, after in kept.items():
-        scores = np.abs(
-            heedful.explain(model, [texts[at]], methods=["gradient"])[0].attributions[0].scores["passage"]
-        )
+        scores = np.abs(heedful.explain(model, [texts[at]], methods=["gradient"])[0].attributions[0].scores["passage"])
         n = len(scores)
         gone = set(np.argsort(-scores.astype(np.float32), kind="stable")[: round(0.3 * n)].tolist())
         assert {i for i, form in enumerate(after.passage.forms) if form == "<unk>"} == gone
@@ -174,13 +170,11 @@ def test_retrain_asks_each_text_of_models_that_know_it_edited(tmp_path: Path, re
     made = plan([small(file)], [ask("retrain", options, limit=10)])
     assert made.count("train") == 5
     assert made.count("score") == (4 if recursive else 2)
-    assert carry_out(made, place, QUIET, "here", cores=1).complete
+    assert execute(made, place, QUIET, "here", cores=1).complete
     (task,) = made.of("experiment")
     rows = place.run(task.run).results.rows("retrain", task.key)
     names = dict(task.others)
-    assert set(names) == {
-        f"{method} {fraction}" for method in ("gradient", "random") for fraction in (0.4, 0.7)
-    }
+    assert set(names) == {f"{method} {fraction}" for method in ("gradient", "random") for fraction in (0.4, 0.7)}
     for name, folder in names.items():
         run = place.run(folder)
         corpus = corpus_of(run)["test"]
@@ -213,7 +207,7 @@ def test_plant_on_ones_own_data(tmp_path: Path) -> None:
     own, copy = made.of("train")
     assert own.config.data.edit is None
     assert copy.config.data.edit is not None
-    assert carry_out(made, place, QUIET, "here", cores=1).complete
+    assert execute(made, place, QUIET, "here", cores=1).complete
     (task,) = made.of("experiment")
     run = place.run(task.run)
     summary = run.results.summary("planted")

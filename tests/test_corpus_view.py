@@ -10,8 +10,8 @@ import torch
 
 import zoo
 from heedful.errors import Mistake
-from heedful.explainers.corpus_view import dimension_importance, surprise, word_importance
-from heedful.explainers.edits import Operator
+from heedful.explainers.perturbation.corpus_view import dimension_importance, surprise, word_importance
+from heedful.explainers.perturbation.edits import Operator
 from heedful.models import AttentiveClassifier
 from heedful.models.link import LOG_ODDS
 from heedful.records import Batch

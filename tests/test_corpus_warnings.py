@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from heedful.config import DataOptions
-from heedful.data import registry
-from heedful.data.catalogue import catalogue
-from heedful.data.corpora import load, load_split
-from heedful.data.describe import describe_reading
-from heedful.data.readers import Ledger, Raw
-from heedful.data.recipe import Recipe
-from heedful.data.registry import CORPORA, Entry
+from heedful.data.corpora import registry
+from heedful.data.corpora.describe import describe_reading
+from heedful.data.corpora.load import load, load_split
+from heedful.data.corpora.prepare import catalogue
+from heedful.data.corpora.recipe import Recipe
+from heedful.data.corpora.registry import CORPORA, Entry
+from heedful.data.originals import Ledger, Raw
 from heedful.records import Corpus
 
 
@@ -91,9 +91,7 @@ def test_a_column_that_makes_it_question_answering(tmp_path: Path) -> None:
 
 
 def test_what_was_skipped_is_counted(tmp_path: Path) -> None:
-    corpus = read(
-        tmp_path / "x.jsonl", [*rows(FINE), {"text": 3, "label": "a", "split": "dev"}], skip_bad=True
-    )
+    corpus = read(tmp_path / "x.jsonl", [*rows(FINE), {"text": 3, "label": "a", "split": "dev"}], skip_bad=True)
     assert str(describe_reading(corpus)).endswith("Skipped: 1 rows.")
 
 
@@ -127,8 +125,7 @@ def others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.delenv("HEEDFUL_DATA", raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "xdg"))
     points = {
-        name: EntryPoint(name, f"{__name__}:{name.upper()}", registry.CORPORA.group)
-        for name in ("haiku", "dice")
+        name: EntryPoint(name, f"{__name__}:{name.upper()}", registry.CORPORA.group) for name in ("haiku", "dice")
     }
     monkeypatch.setitem(CORPORA.__dict__, "found", points)
     monkeypatch.setattr(CORPORA, "_loaded", {})

@@ -13,19 +13,18 @@ from torch import Tensor
 
 import zoo
 from heedful.config import Config, ModelConfig, TrainingConfig
-from heedful.data.batching import Encoded
-from heedful.engine.begin import describe_model
-from heedful.engine.configure import configure
+from heedful.data.text.batching import Encoded
+from heedful.engine.tasks.begin import describe_model
+from heedful.engine.tasks.configure import configure
 from heedful.errors import Mistake
 from heedful.experiments import find, to_table
-from heedful.explainers.relevance import conservation, lrp
+from heedful.explainers.lrp.relevance import conservation, lrp
 from heedful.models import build
-from heedful.models.classifier import AttentiveClassifier
-from heedful.models.conicity import conicity, read_states
+from heedful.models.attentive.classifier import AttentiveClassifier
 from heedful.models.network import Output
-from heedful.models.objective_masked_words import draw_hidden, word_surprise
-from heedful.models.objective_supervised import evidence_kl
-from heedful.models.objective_word_distance import word_distance
+from heedful.models.objectives.diversity import conicity, read_states
+from heedful.models.objectives.supervised import evidence_kl
+from heedful.models.objectives.words import draw_hidden, word_distance, word_surprise
 from heedful.records import Batch
 from heedful.registry import EXPLAINERS, OBJECTIVES
 
@@ -38,8 +37,7 @@ def slow_conicity(states: Tensor) -> float:
     rows = [[float(value) for value in row] for row in states.detach()]
     mean = [sum(column) / len(rows) for column in zip(*rows, strict=True)]
     cosines = [
-        sum(a * b for a, b in zip(row, mean, strict=True)) / (math.hypot(*row) * math.hypot(*mean))
-        for row in rows
+        sum(a * b for a, b in zip(row, mean, strict=True)) / (math.hypot(*row) * math.hypot(*mean)) for row in rows
     ]
     return math.fsum(abs(cosine) for cosine in cosines) / len(rows)
 
@@ -96,9 +94,7 @@ def test_word_distance_adds_the_mean_distance_of_each_text() -> None:
     slow = 0.0
     for i in range(len(LENGTHS)):
         at = words(batch, i)
-        distances = [
-            math.dist(h, x) for h, x in zip(output.h[i, at].tolist(), output.x[i, at].tolist(), strict=True)
-        ]
+        distances = [math.dist(h, x) for h, x in zip(output.h[i, at].tolist(), output.x[i, at].tolist(), strict=True)]
         slow += sum(distances) / len(distances)
     assert added("word_distance", network, batch, lambda_=0.3) == pytest.approx(0.3 * slow, rel=1e-9)
     h = output.h.detach().requires_grad_()
@@ -117,9 +113,7 @@ def test_masked_words_adds_the_surprise_at_hidden_words() -> None:
     for i in range(len(tokens.ids)):
         ids = tokens.ids[i : i + 1].clone()
         ids[hidden[i : i + 1]] = 1  # the unknown word
-        h = network(replace(zoo.rows(batch, [i]), passage=replace(zoo.rows(batch, [i]).passage, ids=ids))).h[
-            0
-        ]
+        h = network(replace(zoo.rows(batch, [i]), passage=replace(zoo.rows(batch, [i]).passage, ids=ids))).h[0]
         costs = []
         for t in np.flatnonzero(hidden[i].numpy()):
             scores = [float(h[t].detach() @ vector) for vector in embeddings]
@@ -181,9 +175,7 @@ def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(Mistake, match="mark none"):
         added("supervised", zoo.network(), replace(batch, targets=nothing))
     for name in ("word_distance", "masked_words"):
-        with pytest.raises(
-            Mistake, match=f"{name} .*states have 8 numbers and embeddings 6; set hidden_dim to 6"
-        ):
+        with pytest.raises(Mistake, match=f"{name} .*states have 8 numbers and embeddings 6; set hidden_dim to 6"):
             added(name, zoo.network(), batch)
     hierarchical = build(ModelConfig(embedding_dim=8, hidden_dim=8, hierarchical=True), zoo.N_WORDS, 2)
     with pytest.raises(Mistake, match="a flat model"):
@@ -242,9 +234,7 @@ def test_conicity_is_asked_of_words_sentences_and_layers() -> None:
         h, there = read_states(network, batch, network(batch))
         n = there.sum(1)
         assert most in (0, n.max())
-        rows = to_table(
-            experiment.run(network, [(np.arange(len(n)), batch)], Config(), np.random.default_rng(0))
-        )
+        rows = to_table(experiment.run(network, [(np.arange(len(n)), batch)], Config(), np.random.default_rng(0)))
         slow = [slow_conicity(h[i, there[i]]) for i in range(len(n))]
         assert rows["conicity"].to_pylist() == pytest.approx(slow, rel=1e-5)
         assert rows["chance"].to_pylist() == pytest.approx((1 / n.double().sqrt()).tolist())

@@ -18,37 +18,30 @@ from heedful.config import (
     FINE_TUNING,
     DataOptions,
     EditConfig,
+    EvaluationConfig,
     ModelConfig,
     RunConfig,
     SourceConfig,
     TrainingConfig,
-    TrialConfig,
 )
-from heedful.data import corpora
-from heedful.data.anonymise import ANONYMOUS
-from heedful.data.batching import Encoded, encode
-from heedful.data.tokenise import tokenizer
-from heedful.data.vocabulary import Vocabulary
-from heedful.data.word_encoder import WordEncoder
-from heedful.engine.carry_out import carry_out
-from heedful.engine.configure import configure
-from heedful.engine.data_sources import load_corpus
-from heedful.engine.plan import ask, plan
-from heedful.engine.progress import Progress
-from heedful.engine.workspace import Workspace
+from heedful.data.corpora import load as corpora
+from heedful.data.edits.anonymise import ANONYMOUS
+from heedful.data.text.batching import Encoded, encode
+from heedful.data.text.tokenise import tokenizer
+from heedful.data.text.vocabulary import Vocabulary, WordEncoder
+from heedful.engine.running.execute import execute
+from heedful.engine.running.progress import Progress
+from heedful.engine.running.workspace import Workspace
+from heedful.engine.sources.data import load_corpus
+from heedful.engine.tasks.configure import configure
+from heedful.engine.tasks.plan import ask, plan
 from heedful.errors import Mistake
 from heedful.experiments import EXPERIMENTS
-from heedful.experiments.deception import CONTROL, DeceptionConfig, name_of, runs
+from heedful.experiments.other_training.deception import CONTROL, DeceptionConfig, name_of, runs
 from heedful.models import build
-from heedful.models.classifier import AttentiveClassifier
-from heedful.models.network import AttendedOutput
-from heedful.models.objective_deception import (
-    DECEPTION,
-    DeceptionOptions,
-    penalty,
-    permissible_mass,
-)
-from heedful.models.read_attention import read_attention
+from heedful.models.attentive.classifier import AttentiveClassifier
+from heedful.models.network import AttendedOutput, read_attention
+from heedful.models.objectives.deception import DECEPTION, DeceptionOptions, penalty, permissible_mass
 from heedful.models.training import fit
 from heedful.records import Example
 
@@ -84,11 +77,7 @@ def slow_loss(model: AttentiveClassifier, data: Encoded, weight: float) -> float
         output = model(batch)
         assert batch.labels is not None
         p = float(output.probabilities[0, int(batch.labels[0])])
-        mass = sum(
-            float(a)
-            for a, hidden in zip(output.alpha[0], batch.targets["evidence"][0], strict=True)
-            if hidden
-        )
+        mass = sum(float(a) for a, hidden in zip(output.alpha[0], batch.targets["evidence"][0], strict=True) if hidden)
         total += -math.log(p) - weight * math.log(1 - mass)
     return total
 
@@ -141,9 +130,7 @@ def test_gradients_flow_where_the_paper_says() -> None:
 
     def gradients(weight: float) -> dict[str, torch.Tensor]:
         model = network(n_words)
-        loss = DECEPTION.loss(
-            model, data, TrainingConfig(class_weights=False), DeceptionOptions(penalty=weight), {}
-        )
+        loss = DECEPTION.loss(model, data, TrainingConfig(class_weights=False), DeceptionOptions(penalty=weight), {})
         loss(model.learn(batch), batch).backward()  # type: ignore[no-untyped-call]
         return {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
 
@@ -158,9 +145,9 @@ def test_attention_that_is_all_impermissible_or_nothing_is_permitted() -> None:
     mass = permissible_mass(all_hidden[:, None], torch.tensor([[True, True, True]]))
     cost = penalty(mass, "mean")
     assert torch.isfinite(cost).all()
-    assert penalty(
-        permissible_mass(all_hidden[:, None], torch.tensor([[False] * 3])), "max"
-    ).item() == pytest.approx(0, abs=1e-6)
+    assert penalty(permissible_mass(all_hidden[:, None], torch.tensor([[False] * 3])), "max").item() == pytest.approx(
+        0, abs=1e-6
+    )
 
 
 def test_a_trained_copy_hides_the_words_and_the_epoch_is_that_of_the_least_dev_loss() -> None:
@@ -227,7 +214,7 @@ def test_the_runs_that_are_needed() -> None:
     with pytest.raises(Mistake, match="are edited"):
         runs(DeceptionConfig(), edited)
     source = SourceConfig(place="hf:somewhere", name="somewhere", fingerprint="0" * 64)
-    trial = TrialConfig(source=source, dataset="pronoun")
+    trial = EvaluationConfig(source=source, dataset="pronoun")
     copies = runs(DeceptionConfig(), trial)
     assert list(copies) == ["lambda 0", "lambda 0.1", "lambda 1", CONTROL]
     assert all(one.start == source for one in copies.values())
@@ -263,10 +250,10 @@ def test_from_plan_to_verdict(reviews: str, tmp_path: Path) -> None:
     """A copy keeps its accuracy without a look at the word that decides, and gradients still see that word."""
     config, place = small(reviews), Workspace(tmp_path / "runs")
     alone = Workspace(tmp_path / "alone")
-    assert carry_out(plan([config]), alone, QUIET, "here", cores=1).complete
+    assert execute(plan([config]), alone, QUIET, "here", cores=1).complete
     made = plan([config], [ask("deception", {"penalties": [1.0]})])
     assert len(made.of("train")) == 3
-    assert carry_out(made, place, QUIET, "here", cores=1).complete
+    assert execute(made, place, QUIET, "here", cores=1).complete
     run = place.run(made.of("train")[0].run)
     assert run.check()["model.safetensors"] == alone.run(run.name).check()["model.safetensors"]  # by no bit
     summary = run.summary("deception")
@@ -285,7 +272,7 @@ def test_from_plan_to_verdict(reviews: str, tmp_path: Path) -> None:
     assert verdict["grade"] == "against"
     assert verdict["value"] < 0.1
     assert "leave-one-out" in verdict["sentence"]
-    assert not carry_out(made, place, QUIET, "here", cores=1).done
+    assert not execute(made, place, QUIET, "here", cores=1).done
 
 
 def test_it_is_refused_without_a_folder(reviews: str) -> None:
@@ -301,9 +288,7 @@ def test_a_checkpoint_is_deceived(reviews: str, tmp_path: Path) -> None:
 
     folder = tmp_path / "tiny"
     labels = {0: "negative", 1: "positive"}
-    transformer_zoo.module(
-        "Bert", num_labels=2, id2label=labels, max_position_embeddings=200
-    ).save_pretrained(folder)
+    transformer_zoo.module("Bert", num_labels=2, id2label=labels, max_position_embeddings=200).save_pretrained(folder)
     transformer_zoo.tokenizer_of("Bert").save_pretrained(folder)
     config = configure(
         reviews,
@@ -314,16 +299,21 @@ def test_a_checkpoint_is_deceived(reviews: str, tmp_path: Path) -> None:
     options = {"penalties": [5.0], "layers": None, "heads": "max", "methods": ["attention", "omission"]}
     made = plan([config], [ask("deception", options, limit=20)])
     place = Workspace(tmp_path / "runs")
-    assert carry_out(made, place, QUIET, "here", cores=1, strict=True).complete
+    assert execute(made, place, QUIET, "here", cores=1, strict=True).complete
     summary = place.run(made.of("train")[0].run).summary("deception")
-    before, after = (
-        summary["by_model"][name]["max_attention_mass"]["mean"] for name in ("lambda 0", "lambda 5")
-    )
+    before, after = (summary["by_model"][name]["max_attention_mass"]["mean"] for name in ("lambda 0", "lambda 5"))
     assert after < before
     rows = heedful.run(
-        "deception", folder, data=reviews, limit=4, runs=tmp_path / "runs", progress=QUIET, penalties=(5.0,),
-        methods=("attention",), data_options={**config.data.model_dump(exclude_none=True)},
-    )  # fmt: skip
+        "deception",
+        folder,
+        data=reviews,
+        limit=4,
+        runs=tmp_path / "runs",
+        progress=QUIET,
+        penalties=(5.0,),
+        methods=("attention",),
+        data_options={**config.data.model_dump(exclude_none=True)},
+    )
     assert set(rows.table["model"].to_pylist()) == {"as it is", "lambda 0", "lambda 5"}
 
 

@@ -14,18 +14,18 @@ from typer.testing import CliRunner
 import heedful
 from faults import digests
 from heedful.cli import app
-from heedful.data.planted import generate
-from heedful.data.registry import CORPORA
-from heedful.engine.carry_out import carry_out, train_one, work
-from heedful.engine.configure import configure
-from heedful.engine.estimate import estimate
-from heedful.engine.kinds import run_config
-from heedful.engine.plan import Plan, ask, plan
-from heedful.engine.progress import Progress
-from heedful.engine.schedule import Schedule
-from heedful.engine.workspace import Workspace
+from heedful.data.corpora.registry import CORPORA
+from heedful.data.generated.planted import generate
+from heedful.engine.running.execute import execute, train_one, work
+from heedful.engine.running.progress import Progress
+from heedful.engine.running.schedule import Schedule
+from heedful.engine.running.workspace import Workspace
+from heedful.engine.tasks.configure import configure
+from heedful.engine.tasks.estimate import estimate
+from heedful.engine.tasks.kinds import run_config
+from heedful.engine.tasks.plan import Plan, ask, plan
 from heedful.errors import Mistake
-from heedful.experiments import Trial, find, without_verdict
+from heedful.experiments import Result, find, without_verdict
 from heedful.store.run import Run
 from planted_reviews import reviews
 
@@ -53,17 +53,15 @@ def test_workers_and_this_process_give_the_same_bits_and_failures_stay_alone(tmp
     broken = small(bad, seeds=1)
     both = Plan({**made.tasks, **broken.tasks}, {**made.sources, **broken.sources})
     reviews(tmp_path / "bad.csv", 61)  # changed after it was planned with
-    report = carry_out(both, Workspace(tmp_path / "local"), QUIET, "local", cores=2)
+    report = execute(both, Workspace(tmp_path / "local"), QUIET, "local", cores=2)
     assert {task.key for task in report.done} == set(made.tasks)
     assert [failure.task.kind for failure in report.failed] == ["train", "train"]
     assert "are not what they were when this was planned" in report.failed[0].error
-    assert {task.key for task in report.blocked} == {
-        t.key for t in broken.tasks.values() if t.kind != "train"
-    }
-    here = carry_out(made, Workspace(tmp_path / "here"), QUIET, "here", cores=2)
+    assert {task.key for task in report.blocked} == {t.key for t in broken.tasks.values() if t.kind != "train"}
+    here = execute(made, Workspace(tmp_path / "here"), QUIET, "here", cores=2)
     assert here.complete
     assert digests(tmp_path / "here") == digests(tmp_path / "local")
-    again = carry_out(made, Workspace(tmp_path / "local"), QUIET, "local", cores=2)
+    again = execute(made, Workspace(tmp_path / "local"), QUIET, "local", cores=2)
     assert not again.done
     assert len(again.kept) == len(made)
 
@@ -72,7 +70,7 @@ def test_workers_and_this_process_give_the_same_bits_and_failures_stay_alone(tmp
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, Workspace]:
     folder = tmp_path_factory.mktemp("trained")
     made, place = small(reviews(folder / "reviews.csv", 120), seeds=1), Workspace(folder / "runs")
-    assert carry_out(made, place, QUIET, "here", cores=1).complete
+    assert execute(made, place, QUIET, "here", cores=1).complete
     return made, place
 
 
@@ -81,11 +79,11 @@ def test_other_options_do_not_cost_what_was_computed(trained: tuple[Plan, Worksp
     other = small(made.of("train")[0].config.dataset, seeds=1, permutations=3)
     run = Run(place.runs / made.of("train")[0].run)
     before = run.results.rows("permutation")
-    report = carry_out(other, place, QUIET, "here", cores=1)
+    report = execute(other, place, QUIET, "here", cores=1)
     assert {task.kind for task in report.done} == {"experiment", "summarise"}
     assert {task.ask.experiment for task in report.done if task.ask} == {"permutation"}
     assert not run.results.rows("permutation").equals(before)
-    report = carry_out(made, place, QUIET, "here", cores=1)
+    report = execute(made, place, QUIET, "here", cores=1)
     assert not report.done
     assert run.results.rows("permutation").equals(before)  # under its plain name again
 
@@ -103,7 +101,7 @@ def test_texts_that_may_not_be_passed_on_are_not_kept(tmp_path: Path, name: str,
     config = configure(name, model=small_model, training={"epochs": 1}, data={"tokenizer": "whitespace"})
     made = plan([config], [ask("permutation")], data_dirs=[tmp_path / "data"])
     place = Workspace(tmp_path / "runs", (tmp_path / "data",))
-    assert carry_out(made, place, QUIET, "here", cores=1).complete
+    assert execute(made, place, QUIET, "here", cores=1).complete
     run = place.runs / made.of("train")[0].run
     assert (run / "results" / "permutation.parquet").is_file()
     assert (run / "texts").is_dir() == kept
@@ -127,7 +125,7 @@ def test_a_summary_is_stored_with_its_verdict(trained: tuple[Plan, Workspace]) -
     run = Run(place.runs / task.run)
     experiment, table = find(task.ask.experiment), run.results.rows(task.ask.experiment, task.key)
     summary, verdict = without_verdict(run.summary(experiment.name))
-    trial = Trial(experiment.name, table, summary, task.ask.options, run.labels, run.info["task"])
+    trial = Result(experiment.name, table, summary, task.ask.options, run.labels, run.info["task"])
     assert summary == experiment.summarise(table)
     assert verdict == experiment.verdict(trial)
     assert verdict is not None
@@ -139,10 +137,8 @@ def test_a_stale_result_is_made_again(trained: tuple[Plan, Workspace], tmp_path:
     task = made.of("experiment")[0]
     results = Run(place.runs / task.run).results
     table = results.rows("correlation", task.key)
-    results.write_rows(
-        "correlation", task.key, table.slice(0, 3), {"options": {}}, "weights of long ago", 0.0
-    )
-    report = carry_out(made, place, QUIET, "here", cores=1)
+    results.write_rows("correlation", task.key, table.slice(0, 3), {"options": {}}, "weights of long ago", 0.0)
+    report = execute(made, place, QUIET, "here", cores=1)
     assert [t.name for t in report.done] == [task.name, f"summary of {task.name}"] or len(report.done) == 1
     assert results.rows("correlation", task.key).equals(table)
 
@@ -213,8 +209,8 @@ def test_what_dead_workers_left_is_gone_at_the_end(tmp_path: Path, monkeypatch: 
         work(schedule, *given)
         assert left.exists()
 
-    monkeypatch.setattr("heedful.engine.carry_out.work", leaves_something)
-    assert carry_out(made, Workspace(tmp_path / "runs"), QUIET, "here", cores=1).complete
+    monkeypatch.setattr("heedful.engine.running.execute.work", leaves_something)
+    assert execute(made, Workspace(tmp_path / "runs"), QUIET, "here", cores=1).complete
     assert not left.exists()
 
 

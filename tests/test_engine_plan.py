@@ -13,16 +13,16 @@ from typer.testing import CliRunner
 
 from heedful.cli import app
 from heedful.config import DataOptions, RunConfig, TrainingConfig
-from heedful.engine.commands import command, train_words
-from heedful.engine.configure import configure
-from heedful.engine.data_sources import find_data, source_fingerprint
-from heedful.engine.plan import ask, kinds_of, plan
-from heedful.engine.study import Study
-from heedful.engine.study_file import read_study
-from heedful.engine.study_part import select
-from heedful.engine.task import Task
-from heedful.engine.workspace import Workspace
+from heedful.engine.running.workspace import Workspace
+from heedful.engine.sources.data import find_data, source_fingerprint
+from heedful.engine.tasks.commands import command, train_words
+from heedful.engine.tasks.configure import configure
+from heedful.engine.tasks.plan import ask, kinds_of, plan
+from heedful.engine.tasks.task import Task
 from heedful.errors import Mistake
+from heedful.studies.file import read_study
+from heedful.studies.part import select
+from heedful.studies.study import Study
 
 
 def csv_file(path: Path, text: str = "good") -> str:
@@ -70,14 +70,13 @@ def test_keys_are_the_same_in_every_process_and_stay(tmp_path: Path) -> None:
     assert made[:2] == ["bd8b00ed09153beadd15", "9137453c1ee307caac47"]
     file = csv_file(tmp_path / "a.csv")
     code = (
-        "import sys; from heedful.engine.configure import configure; from heedful.engine.plan import ask, plan\n"
+        "import sys; from heedful.engine.tasks.configure import configure\n"
+        "from heedful.engine.tasks.plan import ask, plan\n"
         "print(*plan([configure(sys.argv[1])], [ask('permutation')]).tasks)"
     )
     other = {**os.environ, "PYTHONHASHSEED": "3", "LC_ALL": "C", "TZ": "Asia/Tokyo", "OMP_NUM_THREADS": "7"}
     os.utime(file, (0, 0))
-    done = subprocess.run(
-        [sys.executable, "-c", code, file], cwd=tmp_path, env=other, capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-c", code, file], cwd=tmp_path, env=other, capture_output=True, text=True)
     assert done.stdout.split() == keys(configure(file)), done.stderr
 
 
@@ -103,12 +102,10 @@ def test_a_corpus_is_hashed_once_and_not_loaded(tmp_path: Path, monkeypatch: pyt
         calls.append(dataset)
         return real(dataset, options, *given)
 
-    monkeypatch.setattr("heedful.engine.plan.find_data", counted)
-    monkeypatch.setattr("heedful.data.corpora.load", lambda *a, **k: pytest.fail("the corpus was loaded"))
+    monkeypatch.setattr("heedful.engine.tasks.plan.find_data", counted)
+    monkeypatch.setattr("heedful.data.corpora.load.load", lambda *a, **k: pytest.fail("the corpus was loaded"))
     file = csv_file(tmp_path / "a.csv")
-    made = plan(
-        [configure(name, seed=s) for name in (file, "planted") for s in range(50)], [ask("permutation")]
-    )
+    made = plan([configure(name, seed=s) for name in (file, "planted") for s in range(50)], [ask("permutation")])
     assert len(made) == 300
     assert calls == [file, "planted"]
 
@@ -179,9 +176,7 @@ def test_the_command_that_does_one_task_alone(tmp_path: Path) -> None:
         read_study("jain-wallace").config("snli", "average", "dot", 2, "glove"),
         configure("own.csv", data={"text_column": "a b", "labels": ["no", "yes"], "dev_fraction": 0.3}),
         configure("own.csv", data={"text_column": "1", "label_column": "null", "header": False}),
-        configure(
-            "planted", training={"class_weights": False, "metric": "accuracy"}, model={"hidden_dim": 8}
-        ),
+        configure("planted", training={"class_weights": False, "metric": "accuracy"}, model={"hidden_dim": 8}),
     ],
 )
 def test_the_printed_command_makes_the_same_run(config: RunConfig, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,7 +186,7 @@ def test_the_printed_command_makes_the_same_run(config: RunConfig, monkeypatch: 
         asked.append(config)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("heedful.engine.carry_out.train_one", train_one)
+    monkeypatch.setattr("heedful.engine.running.execute.train_one", train_one)
     assert CliRunner().invoke(app, train_words(config)[1:]).exit_code == 130
     assert asked == [config]
 
@@ -224,9 +219,7 @@ def test_what_a_study_does_differently_on_one_dataset(tmp_path: Path) -> None:
 
 def test_seeds_and_limits_of_one_dataset() -> None:
     study = read_study("jain-wallace")
-    chosen = select(
-        study, datasets=["20news", "babi2"], encoders=["cnn"], attentions=["dot"], also_missing=True
-    )
+    chosen = select(study, datasets=["20news", "babi2"], encoders=["cnn"], attentions=["dot"], also_missing=True)
     assert [(config.dataset, config.seed) for config in chosen.configs] == [
         *(("20news", seed) for seed in range(5)),
         *(("babi2", seed) for seed in range(3)),

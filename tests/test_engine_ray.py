@@ -12,11 +12,11 @@ import pytest
 import torch
 
 from faults import digests, write_corpus
-from heedful.engine.carry_out import carry_out
-from heedful.engine.configure import configure
-from heedful.engine.plan import Plan, ask, plan
-from heedful.engine.progress import Progress
-from heedful.engine.workspace import Workspace
+from heedful.engine.running.execute import execute
+from heedful.engine.running.progress import Progress
+from heedful.engine.running.workspace import Workspace
+from heedful.engine.tasks.configure import configure
+from heedful.engine.tasks.plan import Plan, ask, plan
 from heedful.errors import Mistake
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'heedful[ray]'")
@@ -32,9 +32,7 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     import ray
     from ray.cluster_utils import Cluster
 
-    made = Cluster(
-        initialize_head=True, connect=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
-    )
+    made = Cluster(initialize_head=True, connect=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     try:
         yield made
     finally:
@@ -60,7 +58,7 @@ def study(reviews: Path) -> Plan:
 def test_a_node_is_killed_and_nothing_is_lost(cluster: Any, tmp_path: Path) -> None:
     write_corpus(tmp_path / "reviews.csv")
     made = study(tmp_path / "reviews.csv")
-    assert carry_out(made, Workspace(tmp_path / "here"), QUIET, "here", cores=1).complete
+    assert execute(made, Workspace(tmp_path / "here"), QUIET, "here", cores=1).complete
     node = cluster.add_node(num_cpus=1)
     cluster.wait_for_nodes()
     runs, struck = tmp_path / "runs", []
@@ -72,12 +70,12 @@ def test_a_node_is_killed_and_nothing_is_lost(cluster: Any, tmp_path: Path) -> N
         struck.append(node)
 
     threading.Thread(target=strike, daemon=True).start()
-    report = carry_out(made, Workspace(runs, checkpoint_every=0.0), QUIET, "ray")
+    report = execute(made, Workspace(runs, checkpoint_every=0.0), QUIET, "ray")
     assert struck
     assert report.complete
     assert len(report.done) + len(report.kept) == len(made)
     assert digests(runs) == digests(tmp_path / "here")
-    again = carry_out(made, Workspace(runs), QUIET, "ray")
+    again = execute(made, Workspace(runs), QUIET, "ray")
     assert len(again.kept) == len(made)
 
 
@@ -86,12 +84,12 @@ def test_gpus_are_asked_of_ray(cluster: Any, tmp_path: Path) -> None:
     write_corpus(tmp_path / "reviews.csv", 40)
     made, place = study(tmp_path / "reviews.csv"), Workspace(tmp_path / "runs", gpus=0.5)
     with pytest.raises(Mistake, match=r"--gpus 0\.5: the Ray cluster has 0 GPUs"):
-        carry_out(made, place, QUIET, "ray")
+        execute(made, place, QUIET, "ray")
     if torch.cuda.is_available():
         pytest.skip("there is a GPU: what follows is about a node where torch has none")
     cluster.add_node(num_cpus=1, num_gpus=1)
     cluster.wait_for_nodes()
-    report = carry_out(made, place, QUIET, "ray")
+    report = execute(made, place, QUIET, "ray")
     assert len(report.failed) == len(made.of("train"))  # each was given the GPU, and found it of no use
     assert all("torch cannot use it there" in failure.error for failure in report.failed)
 
@@ -100,6 +98,4 @@ def test_gpus_are_asked_of_ray(cluster: Any, tmp_path: Path) -> None:
 def test_an_address_where_no_cluster_is(address: str, tmp_path: Path) -> None:
     write_corpus(tmp_path / "reviews.csv", 40)
     with pytest.raises(Mistake, match=f"--address {address}: no Ray cluster can be reached"):
-        carry_out(
-            study(tmp_path / "reviews.csv"), Workspace(tmp_path / "runs"), QUIET, "ray", address=address
-        )
+        execute(study(tmp_path / "reviews.csv"), Workspace(tmp_path / "runs"), QUIET, "ray", address=address)

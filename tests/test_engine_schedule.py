@@ -7,10 +7,10 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heedful.engine.configure import configure
-from heedful.engine.plan import Plan, ask, plan
-from heedful.engine.schedule import ATTEMPTS, Failure, Schedule
-from heedful.engine.task import Task
+from heedful.engine.running.schedule import ATTEMPTS, Failure, Schedule
+from heedful.engine.tasks.configure import configure
+from heedful.engine.tasks.plan import Plan, ask, plan
+from heedful.engine.tasks.task import Task
 
 PLAN = plan(
     [configure(name, seed=seed) for name in ("planted-single", "planted-order") for seed in range(3)],
@@ -33,10 +33,7 @@ def test_every_task_ends_once_and_after_what_it_needs(chance: random.Random, wor
     deaths: dict[str, int] = {}
     while not schedule.over:
         now += 1
-        while (
-            len(running) < workers
-            and (task := schedule.next(now, 2, chance.choice([None, *running]))) is not None
-        ):
+        while len(running) < workers and (task := schedule.next(now, 2, chance.choice([None, *running]))) is not None:
             assert all(need in ended for need in task.needs)
             assert task.key not in {other.key for other in running}
             running.append(task)

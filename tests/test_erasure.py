@@ -15,16 +15,15 @@ import zoo
 from adversaries import strong
 from heedful.errors import Mistake
 from heedful.experiments import find, to_table
-from heedful.experiments.erase import decision, flipped
-from heedful.experiments.experiment import generators
-from heedful.experiments.importance_sets import ImportanceSetsConfig
-from heedful.experiments.observe import EditedAttention, Observed, View, observer
-from heedful.experiments.pooled import PooledStates
-from heedful.experiments.rankings import attention_gradient, falling
-from heedful.experiments.smallest_set import exact_smallest, smallest_sets
+from heedful.experiments.edited_attention.observe import EditedAttention, Observed, View, observer
+from heedful.experiments.edited_attention.pooled import PooledStates
+from heedful.experiments.erasure.erase import decision, flipped
+from heedful.experiments.erasure.importance_sets import ImportanceSetsConfig
+from heedful.experiments.erasure.smallest_set import attention_gradient, exact_smallest, falling, smallest_sets
+from heedful.experiments.framework.experiment import generators
 from heedful.measure.paired import mcnemar, rank_biserial
 from heedful.measure.statistics import proportion
-from heedful.models.classifier import AttentiveClassifier
+from heedful.models.attentive.classifier import AttentiveClassifier
 from heedful.models.link import SIGMOIDS
 from heedful.records import Batch
 from toy_transformer import ToyTransformer
@@ -77,11 +76,7 @@ def test_rows_of_a_plain_loop(task: zoo.TaskName, drawn: str) -> None:
         alpha = model(alone).alpha[0, 1:-1].detach().numpy()
         top = int(alpha.argmax())
         rng = generator_of(example)
-        r = (
-            int(rng.integers(1, n))
-            if drawn == "not_first"
-            else [t for t in range(n) if t != top][rng.integers(n - 1)]
-        )
+        r = int(rng.integers(1, n)) if drawn == "not_first" else [t for t in range(n) if t != top][rng.integers(n - 1)]
         p, q_top, q_r = (output_without(model, alone, gone) for gone in (set(), {top}, {r}))
         assert p is not None
         assert q_top is not None
@@ -109,16 +104,12 @@ def test_the_other_item_is_any_but_the_most_attended() -> None:
 
 
 @each_task
-@pytest.mark.parametrize(
-    "ranking", ["attention", "attention_gradient", "attention_x_gradient", "gradient_x_input"]
-)
+@pytest.mark.parametrize("ranking", ["attention", "attention_gradient", "attention_x_gradient", "gradient_x_input"])
 def test_share_removed_of_a_plain_loop(task: zoo.TaskName, ranking: str) -> None:
     model, batch = wavering(task), zoo.batch(LENGTHS, task)
     experiment = find("importance_sets")
     config = ImportanceSetsConfig(rankings=(ranking,))
-    rows = to_table(
-        experiment.run(model, [(np.arange(5), batch)], config, np.random.default_rng(0))
-    ).to_pylist()
+    rows = to_table(experiment.run(model, [(np.arange(5), batch)], config, np.random.default_rng(0))).to_pylist()
     flips = 0
     for i, row in enumerate(rows):
         alone, n = zoo.row(batch, i), LENGTHS[i]
@@ -228,9 +219,7 @@ def test_the_smallest_set_lies_between_its_bounds(task: zoo.TaskName, seed: int)
     model, batch = wavering(task), zoo.batch([9, 3, 1, 8, 7], task, seed)
     seen = observer(model)(np.arange(5), batch)
     experiment = find("importance_sets")
-    table = to_table(
-        experiment.run(model, [(np.arange(5), batch)], ImportanceSetsConfig(), np.random.default_rng(0))
-    )
+    table = to_table(experiment.run(model, [(np.arange(5), batch)], ImportanceSetsConfig(), np.random.default_rng(0)))
     for row in table.to_pylist():
         true = smallest_by_trying(seen, row["example"])
         if row["n_words"] == 1:
@@ -403,9 +392,7 @@ def test_proportions_and_paired_counts() -> None:
     assert mcnemar(3, 3) == 1.0
     assert np.isnan(mcnemar(0, 0))
     first, second = np.array([3.0, 1.0, 5.0, 2.0]), np.array([1.0, 2.0, 5.0, 9.0])
-    assert rank_biserial(first - second) == pytest.approx(
-        (2 - 1 - 3) / 6
-    )  # |2|, |1|, |7| rank 2, 1, 3; 0 is left out
+    assert rank_biserial(first - second) == pytest.approx((2 - 1 - 3) / 6)  # |2|, |1|, |7| rank 2, 1, 3; 0 is left out
     assert np.isnan(rank_biserial(first - first))
 
 
@@ -418,9 +405,7 @@ def test_the_same_questions_to_a_transformer(view: View) -> None:
     order = falling(seen.alpha, seen.real)
     along, decided = seen.erase_along(order), decision(seen)
     layer, heads = view.layer % 2, list(view.heads or range(3))
-    torch.testing.assert_close(
-        seen.shift(torch.zeros(3, 1, 5, dtype=torch.float64))[:, 0], seen.y, atol=1e-12, rtol=0
-    )
+    torch.testing.assert_close(seen.shift(torch.zeros(3, 1, 5, dtype=torch.float64))[:, 0], seen.y, atol=1e-12, rtol=0)
 
     def output(row: int, change: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
         """With other weights of the words of one text, in the heads that are meant."""
@@ -430,9 +415,7 @@ def test_the_same_questions_to_a_transformer(view: View) -> None:
             if at == layer:
                 n = int(seen.n_words[row])
                 for head in heads:
-                    edited[0, head, :, 1 : 1 + n] = change(
-                        weights[0, head, :, 1 : 1 + n]
-                    )  # between the markers
+                    edited[0, head, :, 1 : 1 + n] = change(weights[0, head, :, 1 : 1 + n])  # between the markers
             return edited
 
         with torch.no_grad():
@@ -468,9 +451,7 @@ def test_the_same_questions_to_a_transformer(view: View) -> None:
 @pytest.mark.parametrize("name", ["erasure", "flips", "importance_sets"])
 def test_rows_of_a_transformer(name: str) -> None:
     model, batch, experiment = ToyTransformer(), zoo.batch([6, 4, 1]), find(name)
-    options = {"layer": 0, "heads": [1]} | (
-        {"rankings": ["attention", "random", "gradient"]} if "sets" in name else {}
-    )
+    options = {"layer": 0, "heads": [1]} | ({"rankings": ["attention", "random", "gradient"]} if "sets" in name else {})
     config = experiment.config.parse(options, "test")
     table = to_table(experiment.run(model, [(np.arange(3), batch)], config, np.random.default_rng(0)))
     for row in table.to_pylist():

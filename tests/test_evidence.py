@@ -68,9 +68,7 @@ def test_thresholds_are_those_of_scikit_learn(text: tuple[Floats, Bools]) -> Non
     sklearn = pytest.importorskip("sklearn.metrics")
     scores, marked = text
     found = ranked(scores, marked)
-    assert measure.average_precision(found)[0] == pytest.approx(
-        sklearn.average_precision_score(marked, scores)
-    )
+    assert measure.average_precision(found)[0] == pytest.approx(sklearn.average_precision_score(marked, scores))
     f1 = [sklearn.f1_score(marked, scores >= threshold) for threshold in np.unique(scores)]
     assert measure.best_f1(found)[0] == pytest.approx(max(f1))
     if not marked.all():
@@ -98,9 +96,7 @@ def eraser_iou(chosen: Bools, marked: Bools) -> float:
 
 @settings(deadline=None)
 @given(
-    st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=15).filter(
-        lambda w: any(b for _, b in w)
-    )
+    st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=15).filter(lambda w: any(b for _, b in w))
 )
 def test_spans_are_compared_as_in_eraser(words: list[tuple[bool, bool]]) -> None:
     chosen, marked = (np.array(part, dtype=bool) for part in zip(*words, strict=True))
@@ -148,9 +144,7 @@ def test_without_evidence_or_with_a_nan_nothing_is_defined() -> None:
 
 
 def test_scores_that_differ_by_rounding_are_equal() -> None:
-    scores = np.array(
-        [[0.5, 1.0, 0.5 + 1e-7, 0.2, 9.0], [0.0, 0.0, 0.0, 0.0, 0.0], [1.0, np.nan, 0.0, 0.0, 0.0]]
-    )
+    scores = np.array([[0.5, 1.0, 0.5 + 1e-7, 0.2, 9.0], [0.0, 0.0, 0.0, 0.0, 0.0], [1.0, np.nan, 0.0, 0.0, 0.0]])
     real = np.array([[True, True, True, True, False]] * 3)
     joined = measure.join_near(scores, real)
     assert joined[0, :4].tolist() == [-1.0, 0.0, -1.0, -2.0]

@@ -16,7 +16,7 @@ import zoo
 from distinct import distinct
 from heedful.errors import Mistake
 from heedful.experiments import EXPERIMENTS, Experiment, find, to_table
-from heedful.experiments.adversarial import AdversarialConfig
+from heedful.experiments.adversarial.adversarial import AdversarialConfig
 
 LENGTHS = [5, 1, 11, 2, 8, 8]
 FAST: dict[str, list[dict[str, Any]]] = {
@@ -47,10 +47,7 @@ FAST: dict[str, list[dict[str, Any]]] = {
 WITHOUT_QUERY: tuple[zoo.TaskName, ...] = ("binary", "several")
 TASKS: dict[str, tuple[zoo.TaskName, ...]] = {"pointing": WITHOUT_QUERY}  # refused with a query
 CASES = [
-    (name, options, task)
-    for name in EXPERIMENTS
-    for options in FAST[name]
-    for task in TASKS.get(name, zoo.TASK_NAMES)
+    (name, options, task) for name in EXPERIMENTS for options in FAST[name] for task in TASKS.get(name, zoo.TASK_NAMES)
 ]
 each_case = pytest.mark.parametrize(("name", "options", "task"), CASES)
 
@@ -60,10 +57,7 @@ def rows_of(
 ) -> tuple[Experiment, pa.Table]:
     whole = distinct(zoo.batch(LENGTHS, task))
     experiment = find(name)
-    batches = [
-        (np.array(part), zoo.row(whole, part[0]) if len(part) == 1 else zoo.rows(whole, part))
-        for part in split
-    ]
+    batches = [(np.array(part), zoo.row(whole, part[0]) if len(part) == 1 else zoo.rows(whole, part)) for part in split]
     config = experiment.config.parse(options, name)
     return experiment, to_table(
         experiment.run(
@@ -131,9 +125,7 @@ def test_every_encoder_and_attention_can_be_asked(
     json.dumps(experiment.summarise(tables[0]), allow_nan=False)
 
 
-@pytest.mark.parametrize(
-    ("name", "options"), [("permutation", {}), ("adversarial", {"method": "adam", "steps": 5})]
-)
+@pytest.mark.parametrize(("name", "options"), [("permutation", {}), ("adversarial", {"method": "adam", "steps": 5})])
 def test_chance_comes_from_the_generator(name: str, options: dict[str, Any]) -> None:
     tables = [rows_of(name, options, "binary", [list(range(6))], seed)[1] for seed in (1, 1, 2)]
     assert tables[0].equals(tables[1])
@@ -147,9 +139,7 @@ def test_nothing_is_left_behind(name: str) -> None:
     ids, state, threads = batch.passage.ids.clone(), torch.get_rng_state(), torch.get_num_threads()
     experiment = find(name)
     given = zoo.beside(experiment, experiment.config(), batch)
-    list(
-        experiment.run(model, [(np.arange(6), batch)], experiment.config(), np.random.default_rng(0), **given)
-    )
+    list(experiment.run(model, [(np.arange(6), batch)], experiment.config(), np.random.default_rng(0), **given))
     assert all(torch.equal(before[key], value) for key, value in model.state_dict().items())
     assert all(p.requires_grad and p.grad is None for p in model.parameters())
     assert torch.equal(ids, batch.passage.ids)
@@ -232,9 +222,7 @@ def test_exact_and_adam_are_compared_on_the_same_texts() -> None:
         assert row["gap"] == pytest.approx(row["jsd_exact"] - row["jsd_adam"])
         assert row["exact"] is True
         assert row["jsd"] <= row["ceiling"] + 1e-9
-        assert (
-            len(row["attention"]) == len(row["adversarial"]) == len(row["adversarial_adam"]) == row["n_words"]
-        )
+        assert len(row["attention"]) == len(row["adversarial"]) == len(row["adversarial_adam"]) == row["n_words"]
         assert sum(row["adversarial"]) == pytest.approx(1)
     summary = experiment.summarise(table)["overall"]
     assert summary["gap"]["mean"] == pytest.approx(summary["mean"] - summary["adam"]["mean"])

@@ -12,8 +12,9 @@ import zoo
 from distinct import distinct
 from heedful.config import EncoderName, ModelConfig
 from heedful.errors import Mistake
-from heedful.experiments import correlation, to_table
-from heedful.experiments.correlation import CorrelationConfig, compared, random_scores
+from heedful.experiments import to_table
+from heedful.experiments.correlation import correlation
+from heedful.experiments.correlation.correlation import CorrelationConfig, compared, random_scores
 from heedful.models import AttentiveClassifier, build
 from heedful.records import Batch
 
@@ -73,9 +74,7 @@ def test_rows_are_those_of_algorithm_1(encoder: EncoderName, task: zoo.TaskName)
             assert row["tau"] == pytest.approx(expected.statistic, abs=1e-9)
             assert row["p"] == pytest.approx(expected.pvalue, abs=1e-9)
             assert row["spearman"] == pytest.approx(stats.spearmanr(scores[a], scores[b]).statistic, abs=1e-9)
-            assert row["weighted_tau"] == pytest.approx(
-                stats.weightedtau(scores[a], scores[b]).statistic, abs=1e-9
-            )
+            assert row["weighted_tau"] == pytest.approx(stats.weightedtau(scores[a], scores[b]).statistic, abs=1e-9)
             k = min(3, n)
             shared = set(np.argsort(-scores[a])[:k]) & set(np.argsort(-scores[b])[:k])
             assert row["overlap"] == pytest.approx(len(shared) / k)
@@ -86,9 +85,7 @@ def test_rows_are_those_of_algorithm_1(encoder: EncoderName, task: zoo.TaskName)
 
 def test_undefined_is_counted_and_never_averaged_in() -> None:
     model, batch = zoo.network(attention="uniform"), zoo.batch([5, 6, 1])  # uniform: constant attention
-    table = to_table(
-        correlation.run(model, [(np.arange(3), batch)], CorrelationConfig(), np.random.default_rng(0))
-    )
+    table = to_table(correlation.run(model, [(np.arange(3), batch)], CorrelationConfig(), np.random.default_rng(0)))
     summary = correlation.summarise(table)
     tau = summary["attention/gradient_x_input"]["overall"]["tau"]
     assert (tau["n"], tau["undefined"], tau["mean"], tau["sig_frac"]) == (0, 3, None, None)
@@ -199,9 +196,7 @@ def trained(encoder: EncoderName) -> AttentiveClassifier:
     for step in range(150):
         batch = generated(32, seed=step)
         assert batch.labels is not None
-        loss = torch.nn.functional.binary_cross_entropy_with_logits(
-            model(batch).logits[:, 0], batch.labels.float()
-        )
+        loss = torch.nn.functional.binary_cross_entropy_with_logits(model(batch).logits[:, 0], batch.labels.float())
         adam.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         adam.step()

@@ -20,28 +20,28 @@ from starlette.testclient import TestClient
 
 import webruns
 import zoo
-from heedful.engine.study import Study
-from heedful.engine.study_file import read_study
 from heedful.errors import Mistake
 from heedful.experiments import (
     EXPERIMENTS,
     Experiment,
-    Trial,
+    Result,
     find,
     summary_with_verdict,
     to_table,
     without_verdict,
 )
-from heedful.experiments.comparison import Evidence
-from heedful.experiments.description import number_at, value_at
-from heedful.experiments.known_attention import KNOWN, beside_bars
-from heedful.experiments.verdict import OUR_OWN
+from heedful.experiments.edited_attention.choice import KNOWN, beside_bars
+from heedful.experiments.framework.comparison import Evidence
+from heedful.experiments.framework.description import number_at, value_at
+from heedful.experiments.framework.verdict import OUR_OWN
 from heedful.measure.columns import frame, rows_of
-from heedful.report.comparison import Finished, page
 from heedful.report.findings import Findings, Illustrated
 from heedful.report.page import page as report_page
-from heedful.web.app import create_app
-from heedful.web.library import Library
+from heedful.server.app import create_app
+from heedful.server.stored.library import Library
+from heedful.studies.comparison import Finished, page
+from heedful.studies.file import read_study
+from heedful.studies.study import Study
 from material import (
     compared_tables_of,
     erased_tables_of,
@@ -84,9 +84,7 @@ def table_of_faithfulness(n: int) -> pa.Table:
 
 def table_of_network(name: str, n: int) -> pa.Table:
     experiment, batch = find(name), zoo.batch([2 + i % 8 for i in range(n)])
-    rows = experiment.run(
-        zoo.network(), [(np.arange(n), batch)], experiment.config(), np.random.default_rng(0)
-    )
+    rows = experiment.run(zoo.network(), [(np.arange(n), batch)], experiment.config(), np.random.default_rng(0))
     return to_table(rows)
 
 
@@ -245,7 +243,7 @@ def test_groups_may_be_numbers_and_columns_may_be_missing() -> None:
     assert found.value.tolist() == [0.3, 0.4]
     assert found.predicted.tolist() == [-1, -1]
     assert np.isnan(found.max_attention).all()
-    drawn = experiment.figures(Trial("odd", table, {}, labels=("a", "b")))
+    drawn = experiment.figures(Result("odd", table, {}, labels=("a", "b")))
     assert [figure.id for figure in drawn] == ["score-1", "score-2"]
 
 
@@ -323,9 +321,7 @@ def test_it_stands_in_the_report(layers: str) -> None:
         for row in html.split('<li class="verdict ')[1:]
         if "Do the &lt;b&gt;layers&lt;/b&gt; see the same?" in row.split("</li>")[0]
     ]
-    assert (
-        len(rows_of_it) == html.count("Do the &lt;b&gt;layers&lt;/b&gt; see the same?") == 2
-    )  # one of each run
+    assert len(rows_of_it) == html.count("Do the &lt;b&gt;layers&lt;/b&gt; see the same?") == 2  # one of each run
     for row in rows_of_it:  # its verdict and its figures stand together
         assert row.startswith("for")
         assert "supports" in row
@@ -381,9 +377,7 @@ def test_it_stands_in_every_page_of_serve(runs: Path, layers: str) -> None:
 
 def test_it_stands_in_a_study_with_its_published_numbers(layers: str, tmp_path: Path) -> None:
     head = 'title = "made"\ndatasets = ["sst"]\nencoders = ["bilstm"]\nattentions = ["additive"]\n'
-    head += (
-        'experiments = ["layers"]\nnumbers = "made.csv"\n[[sources]]\nname = "them"\ntitle = "Nobody 2030"\n'
-    )
+    head += 'experiments = ["layers"]\nnumbers = "made.csv"\n[[sources]]\nname = "them"\ntitle = "Nobody 2030"\n'
     (tmp_path / "made.toml").write_text(head)
     (tmp_path / "made.csv").write_text(
         "source,experiment,statistic,dataset,encoder,attention,value,mean\n"
@@ -474,6 +468,6 @@ def test_a_trial_without_words_is_no_accident(tables: dict[str, pa.Table]) -> No
             if column in table.column_names:
                 place = table.schema.get_field_index(column)
                 table = table.set_column(place, column, pa.nulls(len(table), pa.float64()))
-        verdict = find(name).verdict(Trial(name, table, {}))
+        verdict = find(name).verdict(Result(name, table, {}))
         assert verdict is not None
         assert (verdict.grade, verdict.value) == ("unclear", None)

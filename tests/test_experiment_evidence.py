@@ -13,9 +13,9 @@ import torch
 import zoo
 from distinct import distinct
 from heedful.errors import Mistake
-from heedful.experiments import Trial, find, to_table
-from heedful.experiments.evidence_summary import summarise_evidence
-from heedful.experiments.verdict import Verdict, grade_of, headline
+from heedful.experiments import Result, find, to_table
+from heedful.experiments.framework.verdict import Verdict, grade_of, headline
+from heedful.experiments.ground_truth.evidence import summarise_evidence
 from heedful.explainers import EXPLAINERS
 from material import evidence_tables_of
 from test_evidence import eraser_iou
@@ -62,9 +62,7 @@ def test_rows_are_those_of_a_slow_program(name: str, absolute: bool) -> None:
         f1 = [metrics.f1_score(marked, scores >= threshold) for threshold in scores]
         assert row["best_f1"] == pytest.approx(max(f1))
         assert row["iou_f1"] == pytest.approx(eraser_iou(chosen, marked))
-        assert row["rank"] == pytest.approx(
-            np.mean([1 + order.tolist().index(i) for i in np.flatnonzero(marked)])
-        )
+        assert row["rank"] == pytest.approx(np.mean([1 + order.tolist().index(i) for i in np.flatnonzero(marked)]))
         seen += 1
     assert seen == 5 * len(METHODS)
 
@@ -90,9 +88,10 @@ def test_the_effect_is_that_of_the_text_without_the_words() -> None:
             continue
         with torch.no_grad():
             before = model(text).probabilities
-            left = replace(text.passage, **{
-                field: getattr(text.passage, field)[:, ~marked] for field in ("ids", "present", "mask")
-            })  # fmt: skip
+            left = replace(
+                text.passage,
+                **{field: getattr(text.passage, field)[:, ~marked] for field in ("ids", "present", "mask")},
+            )
             after = model(replace(text, passage=left)).probabilities
         assert row["effect"] == pytest.approx(0.5 * float((after - before).abs().sum()))
         assert row["effect_random"] is not None
@@ -101,7 +100,7 @@ def test_the_effect_is_that_of_the_text_without_the_words() -> None:
 
 
 def judge(name: str, table: pa.Table) -> Verdict:
-    found = find(name).verdict(Trial(name, table, {}))
+    found = find(name).verdict(Result(name, table, {}))
     assert found is not None
     return found
 
@@ -163,11 +162,7 @@ def test_a_model_without_attention_is_told_by_its_other_methods() -> None:
 def test_texts_without_evidence_and_wrong_methods_are_refused() -> None:
     experiment, batch = find("rationales"), replace(zoo.batch([4, 5]), targets={})
     with pytest.raises(Mistake, match="rationales needs texts whose evidence is known"):
-        list(
-            experiment.run(
-                zoo.network(), [(np.arange(2), batch)], experiment.config(), np.random.default_rng(0)
-            )
-        )
+        list(experiment.run(zoo.network(), [(np.arange(2), batch)], experiment.config(), np.random.default_rng(0)))
     with pytest.raises(Mistake, match="Did you mean 'omission'"):
         experiment.config.parse({"methods": ["omision"]}, "--set")
     with pytest.raises(Mistake, match="each method is given once"):

@@ -10,12 +10,13 @@ import pytest
 import torch
 
 import zoo
-from heedful.experiments import find, permutation, to_table
-from heedful.experiments.experiment import generators
-from heedful.experiments.observe import observer
-from heedful.experiments.permutation import PermutationConfig, changes
-from heedful.experiments.pooled import PooledStates
-from heedful.experiments.summary import grouped
+from heedful.experiments import find, to_table
+from heedful.experiments.attention import permutation
+from heedful.experiments.attention.permutation import PermutationConfig, changes
+from heedful.experiments.edited_attention.observe import observer
+from heedful.experiments.edited_attention.pooled import PooledStates
+from heedful.experiments.framework.experiment import generators
+from heedful.experiments.framework.summary import grouped
 from heedful.measure.columns import BINS, bin_of
 
 LENGTHS = [7, 1, 12, 2]
@@ -54,9 +55,7 @@ def test_rows_are_those_of_a_plain_loop(task: zoo.TaskName) -> None:
 
 def test_one_word_cannot_be_permuted_and_no_word_is_undefined() -> None:
     model, batch = zoo.network(), zoo.batch([1, 0, 5])
-    rows = to_table(
-        permutation.run(model, [(np.arange(3), batch)], PermutationConfig(), np.random.default_rng(0))
-    )
+    rows = to_table(permutation.run(model, [(np.arange(3), batch)], PermutationConfig(), np.random.default_rng(0)))
     assert rows["median"].to_pylist()[:2] == [0.0, None]
     assert rows["max_attention"].to_pylist()[:2] == [1.0, None]
     overall = permutation.summarise(rows)["overall"]
@@ -79,22 +78,16 @@ def test_every_permutation_is_used_once_and_keeps_all_weights() -> None:
     changes(watched, [np.random.default_rng(i) for i in range(2)], 50)
     alphas, _ = caught  # the second is the model's own attention
     assert alphas.shape == (2, 50, 4)
-    assert np.array_equal(
-        np.sort(alphas.numpy(), axis=-1)[0], np.tile(np.sort(seen.alpha[0].numpy()), (50, 1))
-    )
+    assert np.array_equal(np.sort(alphas.numpy(), axis=-1)[0], np.tile(np.sort(seen.alpha[0].numpy()), (50, 1)))
     assert (alphas[1, :, 3] == 0).all()
     assert len({tuple(row) for row in alphas[0].tolist()}) > 15  # of 24 orders
 
 
 def test_memory_is_bounded_without_changing_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     model, batch = zoo.network(), zoo.batch(LENGTHS)
-    whole = to_table(
-        permutation.run(model, [(np.arange(4), batch)], PermutationConfig(), np.random.default_rng(1))
-    )
+    whole = to_table(permutation.run(model, [(np.arange(4), batch)], PermutationConfig(), np.random.default_rng(1)))
     monkeypatch.setattr(permutation, "_CELLS", 1)
-    parts = list(
-        permutation.run(model, [(np.arange(4), batch)], PermutationConfig(), np.random.default_rng(1))
-    )
+    parts = list(permutation.run(model, [(np.arange(4), batch)], PermutationConfig(), np.random.default_rng(1)))
     assert len(parts) == 4
     assert to_table(parts)["median"].to_numpy() == pytest.approx(whole["median"].to_numpy(), abs=1e-12)
 

@@ -20,10 +20,10 @@ pytest.importorskip("transformers")
 
 import heedful
 import transformer_zoo as zoo
-from heedful.api.parts import PART
+from heedful.api.words import PART
 from heedful.cli import app
 from heedful.explainers import run as explainers_run
-from heedful.explanation import Explanation
+from heedful.explanation.explanation import Explanation
 from heedful.models.model import Model
 from heedful.models.network import Output
 from heedful.records import Batch

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from heedful.config import AttentionName, EncoderName
 from heedful.explainers import EXPLAINERS, Explainer, Scores
-from heedful.models.classifier import AttentiveClassifier
+from heedful.models.attentive.classifier import AttentiveClassifier
 from heedful.records import Batch
 from zoo import ATTENTION_NAMES, ENCODER_NAMES, KINDS, N_LABELS, TaskName, batch, network, row, rows
 
@@ -32,10 +32,7 @@ SOME = [
 EVERYWHERE = [(*kind, name) for kind in KINDS for name in METHODS if name not in SURROGATES or kind in SOME]
 # A control asks the model nothing, so nothing can fail in between.
 CAN_FAIL = [
-    (name, fails)
-    for name in METHODS
-    for fails in (False, True)
-    if not fails or EXPLAINERS[name].kind != "control"
+    (name, fails) for name in METHODS for fails in (False, True) if not fails or EXPLAINERS[name].kind != "control"
 ]
 
 

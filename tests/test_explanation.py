@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from heedful.errors import Mistake
-from heedful.explanation import Attribution, Check, Cost, Explained, Explanation
+from heedful.explanation.explanation import Attribution, Check, Cost, Explained, Explanation
 from heedful.records import Words
 from test_heatmap import Reader, cut
 
@@ -28,16 +28,12 @@ FAILED = Check("completeness gap", 0.21, False, 0.12, "it missed 12% of the chan
 
 
 def attribution(scores: object, method: str = "lrp", query: object = None, **more: object) -> Attribution:
-    parts = {"passage": np.asarray(scores, dtype=float)} | (
-        {} if query is None else {"query": np.asarray(query)}
-    )
+    parts = {"passage": np.asarray(scores, dtype=float)} | ({} if query is None else {"query": np.asarray(query)})
     facts = {"kind": "saliency", "signed": True, "target": "negative"} | more
     return Attribution(method=method, scores=parts, **facts)  # type: ignore[arg-type]
 
 
-def example(
-    id: str = "a", text: str = "a waste of a film", *attributions: Attribution, **more: object
-) -> Explained:
+def example(id: str = "a", text: str = "a waste of a film", *attributions: Attribution, **more: object) -> Explained:
     words = cut(text)
     given = attributions or (attribution(np.linspace(-1, 1, len(words))),)
     return Explained(id, words, LABELS, np.array([0.9, 0.1]), given, **more)  # type: ignore[arg-type]
@@ -45,9 +41,7 @@ def example(
 
 @pytest.fixture
 def ex() -> Explanation:
-    attention = attribution(
-        [0.1, 0.2, 0.3, 0.1, 0.3], "attention", kind="attention", signed=False, cost=Cost(1)
-    )
+    attention = attribution([0.1, 0.2, 0.3, 0.1, 0.3], "attention", kind="attention", signed=False, cost=Cost(1))
     gradients = attribution(
         [0.1, -0.7, 1 / 3, 0, 1e-300],
         "integrated_gradients",
@@ -58,9 +52,7 @@ def ex() -> Explanation:
         options={"n_steps": 50, "rule": ("midpoint", None)},
     )
     undefined = attribution([0, 0, 0, 0, 0], "lime", check=Check("R²", math.nan, False))
-    first = example(
-        "a", "a waste of a film", attention, gradients, undefined, query=cut("why not?"), truth="positive"
-    )
+    first = example("a", "a waste of a film", attention, gradients, undefined, query=cut("why not?"), truth="positive")
     return Explanation((first, example("b:2", "schöner Film 😀")), run="demo")
 
 
@@ -118,9 +110,7 @@ def test_any_text_and_score_survive(
 ) -> None:
     words = cut(text)
     scores = np.resize(numbers, len(words))
-    one = Explained(
-        text, words, LABELS, np.array([p, 1 - p]), (attribution(scores, removal=text),), truth=text
-    )
+    one = Explained(text, words, LABELS, np.array([p, 1 - p]), (attribution(scores, removal=text),), truth=text)
     made = Explanation((one,), run=text)
     path = tmp_path_factory.mktemp("any") / "x.parquet"
     made.save(path)
@@ -131,9 +121,7 @@ def test_any_text_and_score_survive(
     assert back.probabilities.tobytes() == one.probabilities.tobytes()
     html = Reader(made.to_html())
     assert {tag for tag, _ in html.tags} == {"div", "style", "b", "bdi", "span"}
-    assert not any(
-        name.startswith("on") or name in ("src", "href", "style") for _, a in html.tags for name in a
-    )
+    assert not any(name.startswith("on") or name in ("src", "href", "style") for _, a in html.tags for name in a)
 
 
 def test_json_is_strict_and_complete(ex: Explanation) -> None:
@@ -181,9 +169,7 @@ def test_a_file_that_is_not_ours_or_was_changed_is_refused(ex: Explanation, tmp_
             Explanation.load(path)
 
 
-def test_a_failed_save_leaves_the_old_file(
-    ex: Explanation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_save_leaves_the_old_file(ex: Explanation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "why.parquet"
     ex[1:].save(path)
 
@@ -241,9 +227,7 @@ def test_sub_tokens_sum_to_words_and_repeated_words_stay_apart() -> None:
         "bad badly bad", ("bad", "bad", "##ly", "bad"), np.array([[0, 3], [4, 7], [7, 9], [10, 13]], np.int32)
     )
     a = attribution([1.0, 2.0, -0.5, 4.0], query=[0.25, 0.5])
-    e = Explained(
-        "a", words, LABELS, np.array([1, 0]), (a,), cut("or not"), word_index={"passage": (0, 1, 1, 2)}
-    )
+    e = Explained("a", words, LABELS, np.array([1, 0]), (a,), cut("or not"), word_index={"passage": (0, 1, 1, 2)})
     joined = Explanation((e,)).by_word()
     rows = joined.to_pandas()
     assert rows["word"].tolist() == ["bad", "badly", "bad", "or", "not"]
@@ -337,9 +321,7 @@ def test_without_colours_the_numbers_are_there(ex: Explanation) -> None:
 
 def test_with_colours_words_are_painted(ex: Explanation) -> None:
     out = printed(ex, force_terminal=True, color_system="truecolor")
-    assert "\x1b[4;38;2;245;245;245;48;2;168;84;0mwaste" in out, (
-        "the strongest word against, underlined on orange"
-    )
+    assert "\x1b[4;38;2;245;245;245;48;2;168;84;0mwaste" in out, "the strongest word against, underlined on orange"
     assert "against it" in out
 
 
@@ -388,7 +370,7 @@ def test_a_notebook_is_not_flooded() -> None:
 
 def test_results_are_read_without_torch_or_pandas() -> None:
     code = (
-        "import sys, heedful.explanation as e; ex = e.Explanation(()); ex.to_html(); ex.to_json(); ex.show();"
+        "import sys; from heedful import Explanation; ex = Explanation(()); ex.to_html(); ex.to_json(); ex.show();"
         "print(sorted({'torch', 'pandas', 'spacy'} & set(sys.modules)))"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -145,7 +145,7 @@ def test_the_server_shows_it(place: Path, run: str) -> None:
     pytest.importorskip("fastapi")
     code = (
         "import json, sys; from pathlib import Path; from starlette.testclient import TestClient\n"
-        "from heedful.web.app import create_app; from heedful.web.library import Library\n"
+        "from heedful.server.app import create_app; from heedful.server.stored.library import Library\n"
         "client = TestClient(create_app(Library(Path('runs'))), base_url='http://localhost')\n"
         f"name = {Path(run).name!r}\n"
         "pages = ['/?measure=toy_spread', f'/runs/{name}', f'/runs/{name}/toy_sharpness']\n"
@@ -191,9 +191,7 @@ def test_a_family_of_models_of_several_layers(place: Path) -> None:
     (place / "tiny" / "toy.json").write_text(
         json.dumps({"seed": 3, "labels": ["down", "up", "sideways"], "words": words})
     )
-    methods = [
-        w for m in ("attention", "integrated_gradients", "lrp", "omission", "rollout") for w in ("-m", m)
-    ]
+    methods = [w for m in ("attention", "integrated_gradients", "lrp", "omission", "rollout") for w in ("-m", m)]
     told = json.loads(heedful(place, "explain", "tiny", "the bright day", *methods, "--format", "json"))
     assert [a["method"] for a in told["examples"][0]["attributions"]][-1] == "rollout"
     asked = ["run", "toy_sharpness", "permutation", "correlation", "heads", "--model", "tiny"]
@@ -206,6 +204,18 @@ def test_a_family_of_models_of_several_layers(place: Path) -> None:
     page = (place / "trial.html").read_text()
     assert "toy transformer of two layers of three heads" in page
     assert "It has a toy verdict" in page
-    refused = heedful(place, "run", "adversarial", "--model", "tiny", "--data", "toy_weather", "--limit", "2",
-                      "--method", "adam", fails=True)  # fmt: skip
+    refused = heedful(
+        place,
+        "run",
+        "adversarial",
+        "--model",
+        "tiny",
+        "--data",
+        "toy_weather",
+        "--limit",
+        "2",
+        "--method",
+        "adam",
+        fails=True,
+    )
     assert "pool by attention" in refused

@@ -18,29 +18,27 @@ from hypothesis import strategies as st
 import heedful
 import zoo
 from heedful.errors import Mistake
-from heedful.experiments import Trial, find, to_table
-from heedful.experiments.faithfulness_description import told
-from heedful.experiments.faithfulness_metrics import (
+from heedful.experiments import Result, find, to_table
+from heedful.experiments.faithfulness.orders import (
     LOW_IS_GOOD,
     METRICS,
     Curves,
     Text,
-    limits_of,
-    metrics_of,
-    normalised,
-)
-from heedful.experiments.faithfulness_orders import (
     all_sets,
     best_chain,
     expected_first_flip,
     levels_of,
+    limits_of,
+    metrics_of,
+    normalised,
     prefixes,
 )
-from heedful.experiments.faithfulness_removals import Removals, flipped, words_of
-from heedful.experiments.faithfulness_summary import summarise
-from heedful.explainers.edits import Edits
-from heedful.explainers.perturb import predict
-from heedful.figures.names import method_name
+from heedful.experiments.faithfulness.pages import told
+from heedful.experiments.faithfulness.removals import Removals, flipped, words_of
+from heedful.experiments.faithfulness.summary import summarise
+from heedful.explainers.perturbation.edits import Edits
+from heedful.explainers.perturbation.perturb import predict
+from heedful.figures.figure import method_name
 from heedful.measure.columns import Bools, Floats, Ints, column, rows_of
 from heedful.models.link import IDENTITY, LOG_ODDS, SIGMOIDS, SOFTMAX
 from heedful.models.network import Network
@@ -175,9 +173,7 @@ def test_hidden_words_are_those_of_the_attention_mask(family: str) -> None:
     passage = batch.passage
     hidden = passage.mask & (torch.arange(passage.ids.shape[1]) % 3 == 1)
     assert "hides_words" in network.can
-    ours = network(
-        replace(batch, passage=replace(passage, hidden=hidden, mask=passage.mask & ~hidden))
-    ).logits
+    ours = network(replace(batch, passage=replace(passage, hidden=hidden, mask=passage.mask & ~hidden))).logits
     for row, ids in enumerate(passage.ids):
         n = int(passage.present[row].sum())
         shown = (~hidden[row, :n]).long()[None]
@@ -270,9 +266,7 @@ def rows(
     experiment, batch = find("faithfulness"), zoo.batch(lengths, task)
     config = experiment.config.parse(options, "the test")
     model = zoo.network(task=task) if model is None else model
-    return to_table(
-        experiment.run(model, [(np.arange(len(lengths)), batch)], config, np.random.default_rng(seed))
-    )
+    return to_table(experiment.run(model, [(np.arange(len(lengths)), batch)], config, np.random.default_rng(seed)))
 
 
 def score(texts: list[str]) -> np.ndarray:
@@ -310,7 +304,7 @@ def test_a_black_box_is_asked_with_what_it_can() -> None:
     assert still["comprehensiveness_normalised"] is None
     assert still["flip_fraction"] == 1
     assert np.isnan(column(table, "max_attention")).all()
-    verdict = find("faithfulness").verdict(Trial("faithfulness", table, summary))
+    verdict = find("faithfulness").verdict(Result("faithfulness", table, summary))
     assert verdict is not None
     assert verdict.grade == "unclear"  # it has no attention to be graded
     assert "leave-one-out" in verdict.sentence
@@ -334,9 +328,7 @@ def test_a_control_is_not_among_the_methods_of_the_sentence() -> None:
             "told from a random order", ""
         )
         assert ("The control random order, which knows nothing, was called better" in said) == better
-    assert not any(
-        "random" in flag.split(" is better than random")[0] for flag in summary["operators"]["flags"]
-    )
+    assert not any("random" in flag.split(" is better than random")[0] for flag in summary["operators"]["flags"])
 
 
 def test_one_word_and_no_word() -> None:
@@ -363,9 +355,7 @@ def test_one_word_and_no_word() -> None:
 
 def test_numbers_and_several_labels() -> None:
     def number(texts: list[str]) -> np.ndarray:
-        return np.array(
-            [[10.0 * text.split().count("good") - 3.0 * text.split().count("bad")] for text in texts]
-        )
+        return np.array([[10.0 * text.split().count("good") - 3.0 * text.split().count("bad")] for text in texts])
 
     made = heedful.wrap(number, labels=["stars"], problem_type="regression")
     found = heedful.run("faithfulness", made, TEXTS, operators=["delete"])
@@ -395,9 +385,7 @@ def test_of_a_pair_the_passage_is_edited() -> None:
         return score([passage for passage, _ in pairs])
 
     made = heedful.wrap(predict, labels=["no", "yes"], query=True)
-    found = heedful.run(
-        "faithfulness", made, TEXTS[:2], queries=["is it good ?", "is it so ?"], operators=["delete"]
-    )
+    found = heedful.run("faithfulness", made, TEXTS[:2], queries=["is it good ?", "is it so ?"], operators=["delete"])
     assert {query for _, query in seen} == {"is it good ?", "is it so ?"}
     assert ("", "is it good ?") in seen
     assert len(found) == 4
@@ -411,9 +399,14 @@ def test_long_texts_are_read_in_windows_and_attention_says_nothing_of_them() -> 
     long = " ".join(["one two three good"] * 25)
     with pytest.warns(UserWarning, match="windows"):
         found = heedful.run(
-            "faithfulness", made, ["a good film", long], methods=["attention", "gradient_x_input", "random"],
-            operators=["delete", "pad"], beam=1, draws=2,
-        )  # fmt: skip
+            "faithfulness",
+            made,
+            ["a good film", long],
+            methods=["attention", "gradient_x_input", "random"],
+            operators=["delete", "pad"],
+            beam=1,
+            draws=2,
+        )
     by = {(row["example"], row["method_operator"]): row for row in found.table.to_pylist()}
     assert by[1, "attention/delete"]["comprehensiveness"] is None
     assert by[0, "attention/delete"]["comprehensiveness"] is not None
@@ -444,9 +437,7 @@ def test_the_search_finds_at_least_what_every_method_finds() -> None:
 def test_the_control_is_the_mean_of_its_draws_and_nothing_else_changes() -> None:
     """Its first order is the one it has alone; with many it comes near the floor."""
     options = {"methods": ["omission", "random"], "operators": ["delete"], "exact": 0, "beam": 0, "draws": 40}
-    alone, several = (
-        rows("several", [12, 15], options | {"control_draws": draws}).to_pylist() for draws in (1, 40)
-    )
+    alone, several = (rows("several", [12, 15], options | {"control_draws": draws}).to_pylist() for draws in (1, 40))
     for one, other in zip(alone, several, strict=True):
         if one["method"] == "omission":
             assert one["comprehensiveness"] == pytest.approx(other["comprehensiveness"], abs=1e-6)

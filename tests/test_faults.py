@@ -16,19 +16,19 @@ from pathlib import Path
 import pytest
 
 from faults import digests, sealed, workers_of, write_corpus
-from heedful.engine.carry_out import carry_out
-from heedful.engine.configure import configure
-from heedful.engine.plan import Plan, ask, plan
-from heedful.engine.progress import Progress
-from heedful.engine.workspace import Workspace
+from heedful.engine.running.execute import execute
+from heedful.engine.running.progress import Progress
+from heedful.engine.running.workspace import Workspace
+from heedful.engine.tasks.configure import configure
+from heedful.engine.tasks.plan import Plan, ask, plan
 
 QUIET = Progress(quiet=True)
 DRIVER = """
 import sys; sys.path.insert(0, {tests!r}); sys.path.insert(0, {benchmarks!r})
 from pathlib import Path
 from test_faults import QUIET, place, study
-from heedful.engine.carry_out import carry_out
-carry_out(study(Path({truth!r})), place(Path({folder!r})), QUIET, "local", cores=1)
+from heedful.engine.running.execute import execute
+execute(study(Path({truth!r})), place(Path({folder!r})), QUIET, "local", cores=1)
 """
 
 
@@ -61,7 +61,7 @@ def truth(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str
     """A folder whose study has been run without any disturbance."""
     folder = tmp_path_factory.mktemp("truth")
     write_corpus(folder / "reviews.csv", 300)
-    assert carry_out(study(folder), place(folder), QUIET, "here", cores=1).complete
+    assert execute(study(folder), place(folder), QUIET, "here", cores=1).complete
     return folder, digests(folder / "runs")
 
 
@@ -83,7 +83,7 @@ def test_kills_of_the_command_and_of_its_workers(truth: tuple[Path, dict[str, st
                 killed.append(workers[0])
 
     threading.Thread(target=strike, daemon=True).start()
-    report = carry_out(study(truth[0]), place(tmp_path), QUIET, "local", cores=1)
+    report = execute(study(truth[0]), place(tmp_path), QUIET, "local", cores=1)
     over.set()
     assert killed
     assert report.complete
@@ -112,7 +112,7 @@ def test_a_damaged_file_is_named_and_made_again(
     else:
         content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
     path.write_bytes(content)
-    report = carry_out(study(folder), place(folder), Progress(), "here", cores=1)
+    report = execute(study(folder), place(folder), Progress(), "here", cores=1)
     assert report.done
     assert str(path) in capsys.readouterr().err.replace("\n", "")
     assert digests(folder / "runs") == expected
@@ -123,11 +123,11 @@ def test_no_room_on_the_disk(truth: tuple[Path, dict[str, str]], tmp_path: Path)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, before[1]))
     try:
-        report = carry_out(study(truth[0]), place(tmp_path), QUIET, "here", cores=1)
+        report = execute(study(truth[0]), place(tmp_path), QUIET, "here", cores=1)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert report.failed
     said = report.failed[0].error
     assert said.endswith("cannot be written: File too large; make room and give the same command.")
-    assert carry_out(study(truth[0]), place(tmp_path), QUIET, "here", cores=1).complete
+    assert execute(study(truth[0]), place(tmp_path), QUIET, "here", cores=1).complete
     assert digests(tmp_path / "runs") == truth[1]

@@ -14,13 +14,12 @@ import pytest
 
 from heedful.errors import Mistake
 from heedful.experiments import find
-from heedful.experiments.correlation import COLUMNS
-from heedful.experiments.correlation_figures import agreement, tau_histogram
-from heedful.experiments.summary import BINS
+from heedful.experiments.correlation.correlation import COLUMNS
+from heedful.experiments.correlation.figures import agreement, tau_histogram
+from heedful.experiments.framework.summary import BINS
 from heedful.figures import theme
 from heedful.figures.drawing import POINTS, class_names
-from heedful.figures.figure import Figure, Spec
-from heedful.figures.names import pair_name
+from heedful.figures.figure import Figure, Spec, pair_name
 from heedful.report import export, instances
 from material import HOSTILE, PAIRS, findings_of, tables_of, trial_of
 
@@ -62,10 +61,7 @@ def test_a_bar_holds_the_texts_that_the_list_shows_for_it(tables: dict[str, pa.T
             inside = [
                 place
                 for place, value in values[measure].items()
-                if (
-                    bar["low"] <= round(value, 6) < bar["high"]
-                    or (bar["closed"] and round(value, 6) == bar["high"])
-                )
+                if (bar["low"] <= round(value, 6) < bar["high"] or (bar["closed"] and round(value, 6) == bar["high"]))
                 and LABELS[predicted[place]] == bar["label"]
             ]
             assert bar["measure"] == measure

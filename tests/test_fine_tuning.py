@@ -22,20 +22,20 @@ import transformer_zoo as zoo
 from heedful.api.experiments import find_model
 from heedful.cli import app
 from heedful.config import FINE_TUNING, DataOptions, RunConfig, TrainingConfig
-from heedful.data.batching import Encoded, cut
-from heedful.data.planted import generate
-from heedful.engine.carry_out import carry_out
-from heedful.engine.commands import train_words
-from heedful.engine.configure import configure
-from heedful.engine.estimate import estimate
-from heedful.engine.plan import ask, plan, plan_trial
-from heedful.engine.progress import Progress
-from heedful.engine.workspace import Workspace
+from heedful.data.generated.planted import generate
+from heedful.data.text.batching import Encoded, cut
+from heedful.engine.running.execute import execute
+from heedful.engine.running.progress import Progress
+from heedful.engine.running.workspace import Workspace
+from heedful.engine.tasks.commands import train_words
+from heedful.engine.tasks.configure import configure
+from heedful.engine.tasks.estimate import estimate
+from heedful.engine.tasks.plan import ask, plan, plan_trial
 from heedful.errors import Mistake
 from heedful.models.huggingface.fine_tuning import begin
 from heedful.models.huggingface.network import HuggingFaceNetwork
 from heedful.models.network import AttendedOutput
-from heedful.models.objectives import CrossEntropy, Loss
+from heedful.models.objectives.objective import CrossEntropy, Loss
 from heedful.models.training import dropout_of, fit
 from heedful.records import Batch
 from heedful.registry import OBJECTIVES
@@ -81,7 +81,7 @@ def files_of(folder: Path) -> dict[str, str]:
 
 def train(config: RunConfig, runs: Path, **given: Any) -> Run:
     made, place = plan([config]), Workspace(runs, **given)
-    assert carry_out(made, place, QUIET, "here", cores=1, strict=True).complete
+    assert execute(made, place, QUIET, "here", cores=1, strict=True).complete
     (task,) = made.of("train")
     return place.run(task.run)
 
@@ -145,11 +145,14 @@ def test_experiments_and_report_of_it(checkpoint: Path, reviews: str, tmp_path: 
         Run(run.path).check()
 
 
-@pytest.mark.parametrize(("experiment", "options"), [
-    ("retrain", {"methods": ["omission"], "fractions": [0.5]}),
-    ("masked_twin", {"methods": ["omission"], "fractions": [0.5]}),
-    ("planted", {"methods": ["omission"], "plant": "single"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("experiment", "options"),
+    [
+        ("retrain", {"methods": ["omission"], "fractions": [0.5]}),
+        ("masked_twin", {"methods": ["omission"], "fractions": [0.5]}),
+        ("planted", {"methods": ["omission"], "plant": "single"}),
+    ],
+)
 def test_copies_of_a_checkpoint_are_trained_for_experiments(
     checkpoint: Path, reviews: str, tmp_path: Path, experiment: str, options: dict[str, Any]
 ) -> None:
@@ -166,7 +169,7 @@ def test_copies_of_a_checkpoint_are_trained_for_experiments(
         assert config.start is not None
         assert config.start.fingerprint == source.fingerprint
     assert [config.data.edit is not None for config in copies if isinstance(config, RunConfig)] == edited
-    assert carry_out(made, place, QUIET, "here", cores=1, strict=True).complete
+    assert execute(made, place, QUIET, "here", cores=1, strict=True).complete
     (*_, task) = made.of("experiment")
     rows = place.run(task.run).results.rows(experiment, task.key)
     assert len(set(rows["example"].to_pylist())) == 6
@@ -186,7 +189,7 @@ def test_a_resumed_training_ends_with_the_same_bits(reviews: str, tmp_path: Path
 
     place = Workspace(tmp_path / "half")
     with pytest.raises(KeyboardInterrupt):
-        carry_out(plan([config]), place, Stop(quiet=True), "here", cores=1, strict=True)
+        execute(plan([config]), place, Stop(quiet=True), "here", cores=1, strict=True)
     half = place.run(whole.name)
     assert half.interrupted
     assert len(half.training()) == 2

@@ -16,13 +16,12 @@ import heedful
 import zoo
 from heedful import api
 from heedful.api.corpus_words import words
-from heedful.data.vocabulary import MARKERS, Vocabulary
-from heedful.data.word_encoder import WordEncoder
-from heedful.engine.progress import Progress
+from heedful.data.text.vocabulary import MARKERS, Vocabulary, WordEncoder
+from heedful.engine.running.progress import Progress
 from heedful.errors import Mistake
-from heedful.explainers.one_word import change_each_word
-from heedful.explainers.surrogate import lime
-from heedful.explanation import Explanation
+from heedful.explainers.perturbation.one_word import change_each_word
+from heedful.explainers.perturbation.surrogate import lime
+from heedful.explanation.explanation import Explanation
 from heedful.models.model import Model
 from heedful.store.checks import SUMS
 from heedful.store.run import CHECKPOINT, Run
@@ -38,10 +37,7 @@ def model(labels: tuple[str, ...] = ("bad", "good"), **more: Any) -> Model:
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("hour")
-    rows = [
-        f"{'a good film' if i % 2 else 'a bad film'} number {i},{'pos' if i % 2 else 'neg'}"
-        for i in range(60)
-    ]
+    rows = [f"{'a good film' if i % 2 else 'a bad film'} number {i},{'pos' if i % 2 else 'neg'}" for i in range(60)]
     (folder / "reviews.csv").write_text("text,label\n" + "\n".join(rows) + "\n", encoding="utf-8")
     sizes: dict[str, Any] = {
         "encoder": "average",
@@ -127,9 +123,7 @@ def test_the_baseline_stands_beside_the_score(trained: Run) -> None:
     assert scores["baseline"]["train_texts"] == trained.info["data"]["examples"]["train"]
 
 
-def test_a_run_remembers_where_its_data_were(
-    trained: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_remembers_where_its_data_were(trained: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Trained on a file of the folder where the command was given, and asked from another."""
     monkeypatch.chdir(tmp_path)
     assert len(heedful.run("permutation", trained.path, limit=3).table) == 3
@@ -139,9 +133,7 @@ def test_a_run_remembers_where_its_data_were(
 def test_words_against_a_loop(trained: Run) -> None:
     """Li et al. 2016 by hand: -log P without a word less that with it, mean over the texts that hold the word."""
     loaded = heedful.load(trained.path)
-    texts = [
-        " ".join(e.passage.surface(i).lower() for i in range(len(e.passage))) for e in read_texts(trained)
-    ]
+    texts = [" ".join(e.passage.surface(i).lower() for i in range(len(e.passage))) for e in read_texts(trained)]
     rows = {(row.label, row.word): row for row in words(trained.path, min_texts=2)}
     by_word: dict[tuple[str, str], list[float]] = {}
     for text in texts:
@@ -162,7 +154,7 @@ def test_words_against_a_loop(trained: Run) -> None:
 
 
 def read_texts(run: Run) -> list[Any]:
-    from heedful.engine.edited_data import corpus_of
+    from heedful.engine.sources.edited_data import corpus_of
 
     return list(corpus_of(run, run.data_folders)["test"])
 

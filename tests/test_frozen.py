@@ -21,11 +21,11 @@ pytest.importorskip("transformers", reason="transformers is not installed")
 import transformer_zoo
 from heedful.errors import Mistake
 from heedful.explainers import EXPLAINERS
-from heedful.explainers.decomposition import decompose
-from heedful.explainers.frozen import BIASES, POSITIONS, RULES, Frozen, frozen
-from heedful.explainers.relevance import lrp
-from heedful.models import sparse
-from heedful.models.classifier import AttentiveClassifier
+from heedful.explainers.lrp.decomposition import decompose
+from heedful.explainers.lrp.frozen import BIASES, POSITIONS, RULES, Frozen, frozen
+from heedful.explainers.lrp.relevance import lrp
+from heedful.models.attentive import sparse
+from heedful.models.attentive.classifier import AttentiveClassifier
 from heedful.models.huggingface import HuggingFaceNetwork, wrap
 from heedful.models.link import SOFTMAX
 from heedful.models.model import Model
@@ -59,26 +59,20 @@ def test_the_parts_of_a_logit_are_the_logit(family: str) -> None:
     f = network(batch, x=network.embed(batch.passage).requires_grad_()).score(TARGET)
     found = decompose(network, batch, TARGET)
     assert torch.equal(found.f, f), "the forward value is the network's own, to the last bit"
-    with (
-        torch.no_grad()
-    ):  # texts go by length then, and where a row stands in a product can change its last bit
+    with torch.no_grad():  # texts go by length then, and where a row stands in a product can change its last bit
         torch.testing.assert_close(found.f, network(batch).score(TARGET), atol=1e-6, rtol=1e-6)
     exact = 1e-5 if family in FLOAT32_NORMS else 1e-10
     summed = found.words + found.special + found.positions + found.biases
     torch.testing.assert_close(summed, f, atol=exact, rtol=0)
     # biases by their own formula agree with what is left of f
-    torch.testing.assert_close(
-        found.biases, f - found.words - found.special - found.positions, atol=exact, rtol=0
-    )
+    torch.testing.assert_close(found.biases, f - found.words - found.special - found.positions, atol=exact, rtol=0)
     mask = batch.passage.mask
     torch.testing.assert_close(found.words, (found.passage * mask).sum(1))
     torch.testing.assert_close(found.special, (found.passage * ~mask).sum(1))
     assert found.passage[~batch.passage.present].eq(0).all(), "padding has no part in it"
     assert found.words.abs().min() > 1e-6
     assert (found.positions.abs().min() > 0) == (family not in WITHOUT_POSITIONS)
-    assert (found.biases.abs().min() > 0) == (family not in ("Llama", "Mistral", "Gemma")), (
-        "some have no biases"
-    )
+    assert (found.biases.abs().min() > 0) == (family not in ("Llama", "Mistral", "Gemma")), "some have no biases"
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -104,9 +98,7 @@ def test_a_text_alone_and_among_others(family: str) -> None:
         n = alone.passage.shape[1]
         torch.testing.assert_close(together.passage[i, :n], alone.passage[0], atol=near, rtol=near)
         for name in ("special", "positions", "biases"):
-            torch.testing.assert_close(
-                getattr(together, name)[i], getattr(alone, name)[0], atol=near, rtol=near
-            )
+            torch.testing.assert_close(getattr(together, name)[i], getattr(alone, name)[0], atol=near, rtol=near)
 
 
 @pytest.mark.parametrize("family", ["Bert", "Roberta", "ModernBert"])
@@ -211,9 +203,7 @@ def by_hand_decomposition(model: ToyTransformer, ids: list[int], label: int) -> 
         after = []
         for k, h in enumerate(sources):
             v = linear(f"{name}.v", h, k == biases)
-            mixed = np.concatenate(
-                [weights[number][a] @ v[:, a * size : (a + 1) * size] for a in range(HEADS)], axis=1
-            )
+            mixed = np.concatenate([weights[number][a] @ v[:, a * size : (a + 1) * size] for a in range(HEADS)], axis=1)
             after.append(h + linear(f"{name}.out", mixed, k == biases))
         sources = norm(f"{name}.norm", after)
         inner = [linear(f"{name}.up", h, k == biases) for k, h in enumerate(sources)]
@@ -369,10 +359,7 @@ class Apart(ToyTransformer):
         x = self.embed(batch.passage) if x is None else x
         parts = [torch.tensor([1]), torch.tensor([0, 2])] if len(batch) == 3 else [torch.tensor([0])]
         n = [int(batch.passage.present[rows].sum(1).max()) for rows in parts]
-        logits = [
-            super(Apart, self).forward(batch.rows(r), x=x[r, :k]).logits
-            for r, k in zip(parts, n, strict=True)
-        ]
+        logits = [super(Apart, self).forward(batch.rows(r), x=x[r, :k]).logits for r, k in zip(parts, n, strict=True)]
         return Output(torch.cat(logits)[torch.cat(parts).argsort()], SOFTMAX)
 
 
@@ -395,9 +382,7 @@ FUNCTIONS: dict[str, Any] = {
     "addmm with beta": lambda x: torch.addmm(B, x, W, beta=2),
     "layer_norm": lambda x: F.layer_norm(x, (4,), W[0], B),
     "layer_norm without weights": lambda x: F.layer_norm(x, normalized_shape=(4,)),
-    "norm written out": lambda x: (
-        (x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True) + 0.1).sqrt() * B + 1.0
-    ),
+    "norm written out": lambda x: (x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True) + 0.1).sqrt() * B + 1.0,
     "rms norm": lambda x: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 0.1) * B,
     "rms_norm": lambda x: F.rms_norm(x, (4,), B),
     "normalize": lambda x: F.normalize(x, dim=-1),
@@ -420,9 +405,7 @@ FUNCTIONS: dict[str, Any] = {
     "quotients": lambda x: x / (1 + x.abs()) + 2 / (x.abs() + 1),
     "powers": lambda x: x**3 + x.square() + torch.pow(x, 2) + 2**x,
     "parameters": lambda x: x * (1 + nn.Parameter(B)) + nn.Parameter(B).exp(),
-    "activations": lambda x: (
-        F.gelu(x) + F.relu(x) + x.tanh() + F.leaky_relu(x) + F.elu(x) + F.hardswish(x) + F.mish(x)
-    ),
+    "activations": lambda x: F.gelu(x) + F.relu(x) + x.tanh() + F.leaky_relu(x) + F.elu(x) + F.hardswish(x) + F.mish(x),
     "table": lambda x: x + F.embedding(torch.tensor([1, 0, 2]), W) * 2,
 }
 

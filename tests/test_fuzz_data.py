@@ -21,10 +21,10 @@ import pytest
 from pydantic import ValidationError
 
 from heedful.config import DataOptions
-from heedful.data.corpora import load, load_split
-from heedful.data.describe import describe, describe_reading
-from heedful.data.fingerprint import fingerprint
-from heedful.data.readers import ORIGINALS, Ledger
+from heedful.data.corpora.describe import describe, describe_reading
+from heedful.data.corpora.load import load, load_split
+from heedful.data.corpora.locate import fingerprint
+from heedful.data.originals import ORIGINALS, Ledger
 from heedful.errors import Mistake
 from heedful.records import SPLITS, Corpus
 
@@ -140,9 +140,7 @@ def make_rows(rng: random.Random) -> list[dict[str, Any]]:
     ]
     labels = rng.choice(kinds)
     odd = rng.choice([0.0, 0.0, 0.03, 0.3])
-    columns = {"text", "label", *rng.sample(COLUMNS, rng.randint(0, 4))} - (
-        {"text"} if rng.random() < 0.05 else set()
-    )
+    columns = {"text", "label", *rng.sample(COLUMNS, rng.randint(0, 4))} - ({"text"} if rng.random() < 0.05 else set())
     values: dict[str, Callable[[], Any]] = {
         "text": lambda: f"{rng.choice(['good', 'bad', '(very)', 'not'])} film {rng.randint(0, 99)}",
         "label": lambda: rng.choice(labels),
@@ -172,15 +170,11 @@ def as_bytes(rows: list[dict[str, Any]], kind: str, rng: random.Random) -> bytes
             )
         return rng.choice(["\n", "\r\n"]).join([*lines, ""]).encode("utf-8", "surrogatepass")
     if kind == "parquet":
-        columns = (
-            {name: [row[name] for row in rows] for name in rows[0]} if rows else {"text": [], "label": []}
-        )
+        columns = {name: [row[name] for row in rows] for name in rows[0]} if rows else {"text": [], "label": []}
         try:
             table = pa.table(columns)
         except (pa.ArrowException, UnicodeEncodeError, OverflowError):  # Parquet cannot hold it
-            table = pa.table(
-                {name: [str(v).encode("utf-8", "replace") for v in vs] for name, vs in columns.items()}
-            )
+            table = pa.table({name: [str(v).encode("utf-8", "replace") for v in vs] for name, vs in columns.items()})
         sink = io.BytesIO()
         pq.write_table(table, sink)
         return sink.getvalue()
@@ -194,9 +188,7 @@ def as_bytes(rows: list[dict[str, Any]], kind: str, rng: random.Random) -> bytes
 def damage(data: bytes, rng: random.Random) -> bytes:
     for _ in range(rng.choice([0, 0, 0, 1, 3])):
         place = rng.randint(0, len(data))
-        junk = rng.choice(
-            [b"\xff", b'"', b"\x00", b"\n", b"\r", b"\xef\xbb\xbf", b",", b"{", b"\xed\xa0\x80", b""]
-        )
+        junk = rng.choice([b"\xff", b'"', b"\x00", b"\n", b"\r", b"\xef\xbb\xbf", b",", b"{", b"\xed\xa0\x80", b""])
         data = data[:place] + junk + data[place + rng.choice([0, 1, 40]) :]
     if rng.random() < 0.15:
         data = gzip.compress(data)
@@ -267,9 +259,7 @@ def test_files(tmp_path: Path, chunk: int) -> None:
     for case in range(chunk * CASES, (chunk + 1) * CASES):
         rng = random.Random(case)
         kind = rng.choice(["csv", "tsv", "jsonl", "parquet"])
-        for other in dict.fromkeys(
-            (kind, "csv", "jsonl")
-        ):  # in one order: a set has another in every process
+        for other in dict.fromkeys((kind, "csv", "jsonl")):  # in one order: a set has another in every process
             (tmp_path / f"x.{other}").write_bytes(damage(as_bytes(make_rows(rng), other, rng), rng))
         read += attempt(tmp_path / f"x.{kind}", make_options(rng, tmp_path)) is not None
     assert read  # some of them can be read
@@ -308,9 +298,7 @@ def test_original_distributions(tmp_path: Path) -> None:
                 continue  # one text is one file there
             root = tmp_path / f"{case}-{name}"
             for need in original.needs:
-                for file in dict.fromkeys(
-                    (need, need.replace("train", "test"), need.replace("train", "dev"))
-                ):
+                for file in dict.fromkeys((need, need.replace("train", "test"), need.replace("train", "dev"))):
                     path = root / file
                     path.parent.mkdir(parents=True, exist_ok=True)
                     kind = rng.choice(["csv", "jsonl", "tsv"])

@@ -21,12 +21,12 @@ import torch
 
 import heedful
 from heedful import api, cli
-from heedful.engine.progress import Progress
-from heedful.engine.study_file import read_study
-from heedful.engine.study_part import select
+from heedful.engine.running.progress import Progress
 from heedful.errors import Mistake
 from heedful.models.model import Model
 from heedful.registry import EXPERIMENTS, EXPLAINERS
+from heedful.studies.file import read_study
+from heedful.studies.part import select
 
 MORE = int(os.environ.get("HEEDFUL_FUZZ", "1"))
 INF, NAN = float("inf"), float("nan")
@@ -134,9 +134,7 @@ def test_arguments_in_python(model: Model, run: Path, seed: int, tmp_path: Path)
         "load": heedful.load,
         "device": lambda odd: heedful.load(run, device=odd),
         "wrap": lambda odd: heedful.wrap(odd, labels=["a", "b"]),
-        "labels of a function": lambda odd: heedful.wrap(
-            lambda texts: np.ones((len(texts), 2)) / 2, labels=odd
-        ),
+        "labels of a function": lambda odd: heedful.wrap(lambda texts: np.ones((len(texts), 2)) / 2, labels=odd),
         "experiment": lambda odd: heedful.run(odd, model, ["a good film"]),
         "examples": lambda odd: heedful.run("permutation", model, odd if odd is not None else []),
         "limit": lambda odd: heedful.run("permutation", model, ["a good film"] * 3, limit=odd),
@@ -269,7 +267,7 @@ def test_studies(seed: int, tmp_path: Path) -> None:
         ("[on.planted-single.options.correlation]\nk = 3\n", r"correlation\] is never used"),
         ("[on.planted-single.modle]\nhidden_dim = 8\n", r"no setting 'on.planted-single.modle'. Known: vectors, data"),
     ],
-)  # fmt: skip
+)
 def test_what_a_study_would_never_use_is_refused(more: str, sentence: str, tmp_path: Path) -> None:
     file = tmp_path / "study.toml"
     file.write_text(STUDY.split("[on")[0] + more, encoding="utf-8")

@@ -12,8 +12,8 @@ import zoo
 from distinct import distinct
 from fake_gpu import Elsewhere, a_gpu
 from heedful.config import EncoderName, ModelConfig, TrainingConfig
-from heedful.engine.processors import find_device
-from heedful.engine.workspace import Workspace
+from heedful.engine.running.processors import find_device
+from heedful.engine.running.workspace import Workspace
 from heedful.errors import Mistake
 from heedful.experiments import find, to_table
 from heedful.explainers import EXPLAINERS
@@ -31,9 +31,7 @@ EACH = [
 ]
 
 
-def fitted(
-    device: torch.device, n_labels: int, has_query: bool, stop: bool = False
-) -> tuple[TrainingState, Any]:
+def fitted(device: torch.device, n_labels: int, has_query: bool, stop: bool = False) -> tuple[TrainingState, Any]:
     """Two epochs; with `stop` the second one by another network, from what the first has left."""
 
     def network() -> Any:

@@ -9,9 +9,9 @@ from pyarrow.compute import field
 
 import zoo
 from heedful.errors import Mistake
-from heedful.experiments import Trial, find, to_table
-from heedful.experiments.heads import HeadsConfig
-from heedful.experiments.summary import column
+from heedful.experiments import Result, find, to_table
+from heedful.experiments.attention.heads import HeadsConfig
+from heedful.experiments.framework.summary import column
 from material import table_of_heads
 from test_toy_transformer import ids_of, probabilities
 from toy_transformer import HEADS, LAYERS, ToyTransformer, by_hand
@@ -19,9 +19,7 @@ from toy_transformer import HEADS, LAYERS, ToyTransformer, by_hand
 LENGTHS = [4, 1, 6]
 
 
-def rows(
-    split: list[list[int]], model: ToyTransformer | None = None, **options: object
-) -> list[dict[str, object]]:
+def rows(split: list[list[int]], model: ToyTransformer | None = None, **options: object) -> list[dict[str, object]]:
     whole, experiment = zoo.batch(LENGTHS), find("heads")
     batches = [(np.array(part), whole.rows(torch.tensor(part))) for part in split]
     config = HeadsConfig.parse(options, "--option")
@@ -92,7 +90,7 @@ def test_a_head_that_nothing_reads_is_worth_nothing() -> None:
 
 def test_the_verdict_is_the_share_of_heads_that_hardly_matter() -> None:
     experiment, table = find("heads"), table_of_heads(40)
-    trial = Trial("heads", table, experiment.summarise(table))
+    trial = Result("heads", table, experiment.summarise(table))
     found = experiment.verdict(trial)
     assert found is not None
     assert (found.value, found.low, found.high) == (

@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from heedful import colours, heatmap
 from heedful.errors import Mistake
-from heedful.heatmap import Pair, visible
+from heedful.explanation import drawing as colours
+from heedful.explanation import drawing as heatmap
+from heedful.explanation.drawing import Pair, visible
 from heedful.records import Words
 
 CONTROLS = {"Cc", "Cs"}
@@ -125,9 +126,7 @@ def test_the_same_word_twice_has_two_numbers() -> None:
 
 def test_positions_that_share_characters_share_a_colour_and_keep_their_numbers() -> None:
     # a byte-level tokenizer: two tokens for the emoji, and one that has no text at all
-    words = Words(
-        "a😀b", ("a", "x", "y", "_", "b"), np.array([[0, 1], [1, 2], [1, 2], [2, 2], [2, 3]], np.int32)
-    )
+    words = Words("a😀b", ("a", "x", "y", "_", "b"), np.array([[0, 1], [1, 2], [1, 2], [2, 2], [2, 3]], np.int32))
     read = Reader(heatmap.html(words, [0.0, 0.25, 0.5, 1.0, 0.0], False))
     assert read.text == "a😀∅b"
     assert read.tags[2][1] == {"class": "hf-u6", "title": "position 1: 0.25; position 2: 0.5"}
@@ -224,6 +223,4 @@ def test_a_pair_shares_its_scale() -> None:
     assert "Δŷ = 0.0123" in read.text
     out = io.StringIO()
     Console(file=out, width=80).print(pair)
-    assert all(
-        said in out.getvalue() for said in ("original", "adversarial", "old 0.5", "film 1", "Δŷ = 0.0123")
-    )
+    assert all(said in out.getvalue() for said in ("original", "adversarial", "old 0.5", "film 1", "Δŷ = 0.0123"))

@@ -14,22 +14,20 @@ from hypothesis import strategies as st
 
 import zoo
 from heedful.config import ModelConfig, TrainingConfig
-from heedful.data.batching import encode
-from heedful.data.sentences import sentence_numbers
-from heedful.data.tokenise import tokenizer
-from heedful.data.vocabulary import Vocabulary
-from heedful.data.word_encoder import WordEncoder
+from heedful.data.text.batching import encode
+from heedful.data.text.sentences import sentence_numbers
+from heedful.data.text.tokenise import tokenizer
+from heedful.data.text.vocabulary import Vocabulary, WordEncoder
 from heedful.errors import Mistake
 from heedful.experiments import find, to_table
-from heedful.experiments.edited_sentences import EditedSentences
-from heedful.experiments.erase import decision
-from heedful.experiments.observe import EditedAttention, View, observer
-from heedful.experiments.pooled import PooledStates
-from heedful.experiments.rankings import attention_gradient
+from heedful.experiments.edited_attention.observe import EditedAttention, View, observer
+from heedful.experiments.edited_attention.pooled import PooledStates
+from heedful.experiments.edited_attention.sentences import EditedSentences
+from heedful.experiments.erasure.erase import decision
+from heedful.experiments.erasure.smallest_set import attention_gradient
 from heedful.explainers import EXPLAINERS
 from heedful.models import build
-from heedful.models.hierarchical import HierarchicalClassifier
-from heedful.models.sentences import find_sentences, numbers
+from heedful.models.attentive.hierarchical import HierarchicalClassifier, find_sentences, numbers
 from heedful.models.training import fit, make_optimiser
 from heedful.records import Batch, Example, Tokens
 
@@ -109,9 +107,7 @@ def test_a_document_alone_equals_the_same_in_any_batch(encoder: str) -> None:
             torch.testing.assert_close(one.probabilities[0], together.probabilities[i], atol=1e-6, rtol=0)
             n = int(one.sentences.mask.sum())
             assert n == sum(words > 0 for words in text)
-            torch.testing.assert_close(
-                one.alpha_sentences[0, :n], together.alpha_sentences[i, :n], atol=1e-6, rtol=0
-            )
+            torch.testing.assert_close(one.alpha_sentences[0, :n], together.alpha_sentences[i, :n], atol=1e-6, rtol=0)
             length = 2 + sum(text)
             torch.testing.assert_close(one.alpha[0], together.alpha[i, :length], atol=1e-6, rtol=0)
             assert (together.alpha_sentences[i, n:] == 0).all()
@@ -131,9 +127,7 @@ def test_a_sentence_without_words_is_not_there(encoder: str) -> None:
     torch.testing.assert_close(only.logits[0], output.logits[0], atol=1e-12, rtol=0)
 
 
-@given(
-    texts=st.lists(st.lists(st.integers(0, 20), max_size=6), min_size=1, max_size=5), seed=st.integers(0, 3)
-)
+@given(texts=st.lists(st.lists(st.integers(0, 20), max_size=6), min_size=1, max_size=5), seed=st.integers(0, 3))
 @settings(deadline=None, max_examples=40)
 def test_every_word_is_in_its_sentence_once(texts: list[list[int]], seed: int) -> None:
     batch = documents(texts, seed)
@@ -176,9 +170,7 @@ def test_asked_under_other_weights(encoder: str, level: Any) -> None:
     alphas[1, 1, 0] = 1.0
     alphas = alphas / alphas.sum(-1, keepdim=True)
     torch.testing.assert_close(fast.decode(alphas), slow.decode(alphas), atol=1e-12, rtol=0)
-    torch.testing.assert_close(
-        slow[1:3].decode(alphas[1:3]), fast[1:3].decode(alphas[1:3]), atol=1e-12, rtol=0
-    )
+    torch.testing.assert_close(slow[1:3].decode(alphas[1:3]), fast[1:3].decode(alphas[1:3]), atol=1e-12, rtol=0)
     torch.testing.assert_close(attention_gradient(fast), attention_gradient(slow), atol=1e-10, rtol=0)
     order = torch.stack([torch.randperm(4, generator=generator) for _ in range(4)])
     order = torch.stack(
@@ -187,9 +179,7 @@ def test_asked_under_other_weights(encoder: str, level: Any) -> None:
             for row, r in zip(order, (fast.real[i][row] for i, row in enumerate(order)), strict=True)
         ]
     )
-    torch.testing.assert_close(
-        fast.erase_along(order), slow.erase_along(order), atol=1e-12, rtol=0, equal_nan=True
-    )
+    torch.testing.assert_close(fast.erase_along(order), slow.erase_along(order), atol=1e-12, rtol=0, equal_nan=True)
     assert torch.equal(decision(fast), decision(slow))
 
 
@@ -239,9 +229,7 @@ def test_omission_deletes_from_the_sentence_and_the_only_word_with_it() -> None:
             index = torch.cat([torch.tensor([-1]), index, torch.tensor([-1])]).unsqueeze(0)
             p = batch.passage
             shorter = Tokens(p.ids[:, kept], p.present[:, kept], p.mask[:, kept], sentence_index=index)
-            assert float(scores[t]) == pytest.approx(
-                float(whole - model(Batch(shorter)).score(target)), abs=1e-10
-            )
+            assert float(scores[t]) == pytest.approx(float(whole - model(Batch(shorter)).score(target)), abs=1e-10)
 
 
 def test_equal_words_in_other_sentences_are_other_texts() -> None:
@@ -271,9 +259,7 @@ def test_training_makes_the_loss_smaller() -> None:
     examples = []
     for i in range(60):
         label = int(rng.integers(3))
-        text = " ".join(
-            " ".join(rng.choice(["a", "b", "c"], 4)) + f" {word} ." for word in ("x", f"w{label}", "y")
-        )
+        text = " ".join(" ".join(rng.choice(["a", "b", "c"], 4)) + f" {word} ." for word in ("x", f"w{label}", "y"))
         examples.append(Example(f"text {i}", split(text), label))
     vocabulary = Vocabulary.build([example.passage for example in examples])
     encoded = encode(examples, WordEncoder(vocabulary, "whitespace", sentences=True), 3)
@@ -325,9 +311,7 @@ def test_sentences_are_those_of_spacy(text: str, name: Any) -> None:
     assert sentence_numbers(tokenizer(name)(text)).tolist() == by_spacy(tokenizer(name)(text).forms)
 
 
-@given(
-    st.lists(st.sampled_from([".", "!", "...", "?", ",", "'", ")", "a", "Mr.", "。", "10", "$"]), max_size=12)
-)
+@given(st.lists(st.sampled_from([".", "!", "...", "?", ",", "'", ")", "a", "Mr.", "。", "10", "$"]), max_size=12))
 @settings(deadline=None)
 def test_sentences_of_any_words_are_those_of_spacy(forms: list[str]) -> None:
     assert sentence_numbers(tokenizer("whitespace")(" ".join(forms))).tolist() == by_spacy(tuple(forms))

@@ -14,18 +14,18 @@ pytest.importorskip("transformers")
 import heedful
 import transformer_zoo as zoo
 from heedful.errors import Mistake
-from heedful.experiments.adversarial import AdversarialConfig
-from heedful.experiments.adversarial import run as run_adversarial
-from heedful.experiments.correlation import CORRELATION
-from heedful.experiments.observe import EditedAttention, View, observer
-from heedful.experiments.permutation import PermutationConfig, changes
-from heedful.experiments.permutation import run as run_permutation
+from heedful.experiments.adversarial.adversarial import AdversarialConfig
+from heedful.experiments.adversarial.adversarial import run as run_adversarial
+from heedful.experiments.attention.permutation import PermutationConfig, changes
+from heedful.experiments.attention.permutation import run as run_permutation
+from heedful.experiments.correlation.correlation import CORRELATION
+from heedful.experiments.edited_attention.observe import EditedAttention, View, observer
 from heedful.explainers import EXPLAINERS
-from heedful.explainers.attention_weights import attention
-from heedful.explainers.decomposition import decompose
-from heedful.explainers.gradient import gradient, gradient_x_input
-from heedful.explainers.integrated_gradients import integrated_gradients
-from heedful.explainers.occlusion import mask, occlusion, omission
+from heedful.explainers.attention.weights import attention
+from heedful.explainers.gradients.gradient import gradient, gradient_x_input
+from heedful.explainers.gradients.integrated import integrated_gradients
+from heedful.explainers.lrp.decomposition import decompose
+from heedful.explainers.perturbation.occlusion import mask, occlusion, omission
 from heedful.models.huggingface import HuggingFaceNetwork
 from heedful.records import Batch, Tokens
 
@@ -46,9 +46,7 @@ class ByHand:
         self.x = network.module.get_input_embeddings()(self.ids).detach()
 
     def f(self, x: Tensor) -> Tensor:
-        every = [
-            self.module(inputs_embeds=one).logits for one in x.unsqueeze(1)
-        ]  # some refuse several: no padding
+        every = [self.module(inputs_embeds=one).logits for one in x.unsqueeze(1)]  # some refuse several: no padding
         return torch.cat(every)[:, self.target]
 
     @torch.no_grad()
@@ -297,9 +295,7 @@ def test_correlation_where_attention_can_only_be_read() -> None:
     made = zoo.model("MPNet")
     with pytest.raises(Mistake, match=r'set options=\{"gradient_x_input": \{"hold_attention": false\}\}'):
         heedful.run("correlation", made, zoo.SOME)
-    found = heedful.run(
-        "correlation", made, zoo.SOME, options={"gradient_x_input": {"hold_attention": False}}
-    )
+    found = heedful.run("correlation", made, zoo.SOME, options={"gradient_x_input": {"hold_attention": False}})
     assert found.table.num_rows == 4 * len(zoo.SOME)
 
 

@@ -20,7 +20,7 @@ import heedful
 import transformer_zoo as zoo
 from heedful.errors import Mistake
 from heedful.models.huggingface import fingerprint, load, load_pipeline, wrap
-from heedful.models.huggingface.labels import read_labels
+from heedful.models.huggingface.files import read_labels
 from heedful.models.link import IDENTITY, LOG_ODDS, SIGMOIDS, SOFTMAX
 
 
@@ -83,9 +83,7 @@ def test_code_that_comes_with_a_model_is_refused(copy: Path) -> None:
 def test_a_head_that_nobody_trained_is_refused(tmp_path: Path) -> None:
     zoo.module("Bert").bert.save_pretrained(tmp_path)
     zoo.tokenizer_of("Bert").save_pretrained(tmp_path)
-    with pytest.raises(
-        Mistake, match=r"no trained classifier: its weights lack 'classifier.bias' and 1 more"
-    ):
+    with pytest.raises(Mistake, match=r"no trained classifier: its weights lack 'classifier.bias' and 1 more"):
         load(tmp_path)
 
 
@@ -245,9 +243,7 @@ def test_labels_that_cannot_be_read() -> None:
         with pytest.raises(Mistake, match="give a list of names"):
             read_labels(config_of(num_labels=2), labels)  # type: ignore[arg-type]
     swapped = config_of(id2label={0: "neg", 1: "pos"}, label2id={"neg": 1, "pos": 0})
-    with pytest.raises(
-        Mistake, match=r"its label 0 'neg' \(id2label\), and gives 'neg' the number 1 \(label2id\)"
-    ):
+    with pytest.raises(Mistake, match=r"its label 0 'neg' \(id2label\), and gives 'neg' the number 1 \(label2id\)"):
         read_labels(swapped)
     assert read_labels(swapped, ["neg", "pos"])[1] == ("neg", "pos")
     stale = config_of(id2label={0: "neg", 1: "pos"}, label2id={"LABEL_0": 0, "LABEL_1": 1})
@@ -294,8 +290,7 @@ def test_weights_of_16_bits(dtype: torch.dtype) -> None:
     whole = wrap(copy_module.deepcopy(half).float(), zoo.tokenizer_of("Bert"))
     methods = ["gradient_x_input", "integrated_gradients", "lrp", "omission"]
     ours, theirs = (
-        heedful.explain(made, zoo.TEXTS, methods, target=0)
-        for made in (wrap(half, zoo.tokenizer_of("Bert")), whole)
+        heedful.explain(made, zoo.TEXTS, methods, target=0) for made in (wrap(half, zoo.tokenizer_of("Bert")), whole)
     )
     for a, b in zip(ours, theirs, strict=True):
         assert a.probabilities.sum() == pytest.approx(1, abs=1e-6)

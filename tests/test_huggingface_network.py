@@ -87,9 +87,7 @@ def test_edited_attention(family: str) -> None:
     assert ((other - network(batch).logits).abs().amax(1) > 1e-4).all()
     for row in range(3):  # wherever padding is
         alone = batch.rows(torch.tensor([row]))
-        edited = network(
-            alone, edit=lambda _, w: torch.zeros_like(w).index_fill(-1, torch.tensor([0]), 1.0)
-        ).logits
+        edited = network(alone, edit=lambda _, w: torch.zeros_like(w).index_fill(-1, torch.tensor([0]), 1.0)).logits
         torch.testing.assert_close(edited[0], other[row], atol=1e-5, rtol=0)
 
 
@@ -203,9 +201,7 @@ def test_decoders_in_float64_are_padded_like_others(family: str) -> None:
     batch = zoo.batch(double)
     ours, theirs = zoo.network(double).attentions(batch), zoo.network(plain).attentions(zoo.batch(plain))
     torch.testing.assert_close(ours.float(), theirs, atol=1e-5, rtol=0)
-    torch.testing.assert_close(
-        double.network(batch, edit=same).logits, double.network(batch).logits, atol=1e-5, rtol=0
-    )
+    torch.testing.assert_close(double.network(batch, edit=same).logits, double.network(batch).logits, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("family", ["Bert", "GPT2", "MPNet", "ConvBert"])
@@ -242,9 +238,7 @@ def test_the_users_model_stays_as_it_is(family: str, training: bool) -> None:
 
         def broken(layer: int, weights: Tensor) -> Tensor:
             if layer == 1:
-                zoo.network(second)(
-                    zoo.batch(second), edit=same
-                )  # two networks of one module, one inside the other
+                zoo.network(second)(zoo.batch(second), edit=same)  # two networks of one module, one inside the other
                 raise ZeroDivisionError
             return weights
 

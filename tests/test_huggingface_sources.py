@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 import heedful
 import transformer_zoo as zoo
 from heedful.cli import app
-from heedful.engine.huggingface_sources import CHECKPOINTS, CheckpointSource
-from heedful.engine.model_sources import find_source, source_of
-from heedful.engine.progress import Progress
+from heedful.engine.running.progress import Progress
+from heedful.engine.sources.huggingface import CHECKPOINTS, CheckpointSource
+from heedful.engine.sources.models import find_source, source_of
 from heedful.store.run import Run
 
 
@@ -94,9 +94,7 @@ def test_a_trial_on_ones_own_texts(folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "texts.jsonl"
     rows = [{"text": text, "label": f"LABEL_{i % 2}"} for i, text in enumerate(zoo.SOME * 4)]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    answers = heedful.run(
-        "permutation", str(folder), str(file), runs=tmp_path / "runs", split="train", permutations=3
-    )
+    answers = heedful.run("permutation", str(folder), str(file), runs=tmp_path / "runs", split="train", permutations=3)
     table = answers.table
     assert table.num_rows > 0
     assert (table["max"].to_numpy() >= table["median"].to_numpy()).all()
@@ -131,9 +129,7 @@ def test_labels_and_pairs_on_the_command_line(folder: Path, tmp_path: Path) -> N
 
 
 def test_queries_that_are_given_make_pairs(folder: Path) -> None:
-    rows = heedful.run(
-        "permutation", str(folder), zoo.SOME, queries=zoo.QUERIES, labels=["neg", "pos"], permutations=2
-    )
+    rows = heedful.run("permutation", str(folder), zoo.SOME, queries=zoo.QUERIES, labels=["neg", "pos"], permutations=2)
     assert rows.table.num_rows == 3
     with pytest.raises(heedful.Mistake, match="labels are names for those of a checkpoint"):
         heedful.run("permutation", heedful.load(folder), zoo.SOME, labels=["a", "b"])

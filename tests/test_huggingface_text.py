@@ -34,9 +34,7 @@ def test_a_piece_belongs_to_the_word_of_its_first_visible_character(name: str, t
     assert found.flat.tolist() == told["input_ids"]
     assert found.word is not None
     assert found.word_index is not None
-    for i, (span, special) in enumerate(
-        zip(told["offset_mapping"], told["special_tokens_mask"], strict=True)
-    ):
+    for i, (span, special) in enumerate(zip(told["offset_mapping"], told["special_tokens_mask"], strict=True)):
         visible = [c for c in range(*span) if not text[c].isspace()]
         if special or not visible:
             assert not found.word[i]
@@ -78,9 +76,7 @@ def test_pairs_are_put_together_as_the_tokenizer_does(name: str) -> None:
     ours = [encoder.encode([encoder.split(text)], part).flat.tolist() for part, text in parts]
     told = tokenizer("a good film", "is it bad?", return_token_type_ids=True)
     assert ours[0] + ours[1] == told["input_ids"]
-    types = [
-        kind for kind, of in zip(told["token_type_ids"], told.sequence_ids(0), strict=True) if of is not None
-    ]
+    types = [kind for kind, of in zip(told["token_type_ids"], told.sequence_ids(0), strict=True) if of is not None]
     assert encoder.types == (types[0], types[-1])
 
 

@@ -15,20 +15,19 @@ import heedful
 import zoo
 from distinct import distinct
 from heedful.config import ModelConfig, RunConfig, TrainingConfig
-from heedful.engine.carry_out import carry_out
-from heedful.engine.configure import configure
-from heedful.engine.plan import Plan, plan
-from heedful.engine.progress import Progress
-from heedful.engine.workspace import Workspace
+from heedful.engine.running.execute import execute
+from heedful.engine.running.progress import Progress
+from heedful.engine.running.workspace import Workspace
+from heedful.engine.tasks.configure import configure
+from heedful.engine.tasks.plan import Plan, plan
 from heedful.errors import Mistake
-from heedful.experiments.observe import observer
+from heedful.experiments.edited_attention.observe import observer
 from heedful.models import build
-from heedful.models.classifier import AttentiveClassifier
-from heedful.models.encoders import Average
-from heedful.models.imposed import ImposedClassifier
-from heedful.models.objective_imitation import IMITATION, ImitationConfig, attention_kl
-from heedful.models.objective_imposed import IMPOSED
-from heedful.models.objectives import BaseOptions
+from heedful.models.attentive.classifier import AttentiveClassifier
+from heedful.models.attentive.encoders import Average
+from heedful.models.attentive.imposed import ImposedClassifier
+from heedful.models.objectives.imitation import IMITATION, IMPOSED, ImitationOptions, attention_kl
+from heedful.models.objectives.objective import BaseOptions
 from heedful.registry import EXPLAINERS
 from planted_reviews import reviews
 
@@ -59,7 +58,7 @@ def slow_loss(y_a: Tensor, y_b: Tensor, alpha_a: Tensor, alpha_b: Tensor, mask: 
 
 
 def imitation_loss(fresh: AttentiveClassifier, base: AttentiveClassifier, lam: float) -> Any:
-    options = ImitationConfig(base="base", lambda_=lam)
+    options = ImitationOptions(base="base", lambda_=lam)
     return IMITATION.loss(fresh, None, TrainingConfig(), options, {"base": base})  # type: ignore[arg-type]
 
 
@@ -112,8 +111,7 @@ def test_the_two_terms_pull_at_what_they_are_about() -> None:
     assert all(one is None for one in found[: len(decoder)])
     assert all(one is not None for one in found[len(decoder) :])
     with_lambda, without = (
-        torch.autograd.grad(imitation_loss(fresh, base, lam)(fresh(batch), batch), decoder)
-        for lam in (5.0, 0.0)
+        torch.autograd.grad(imitation_loss(fresh, base, lam)(fresh(batch), batch), decoder) for lam in (5.0, 0.0)
     )
     assert all(torch.allclose(one, other) for one, other in zip(with_lambda, without, strict=True))
 
@@ -204,7 +202,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, Workspace]:
     """A base, its imitation, and a token-wise model with the attention of each."""
     folder = tmp_path_factory.mktemp("imitation")
     made, place = plan(chain(reviews(folder / "reviews.csv", 100))), Workspace(folder / "runs")
-    assert carry_out(made, place, QUIET, "here", cores=1).complete
+    assert execute(made, place, QUIET, "here", cores=1).complete
     return made, place
 
 
@@ -229,15 +227,15 @@ def chain(file: str) -> list[RunConfig]:
 def test_a_chain_of_runs_is_planned_once_and_stays_as_it_is(trained: tuple[Plan, Workspace]) -> None:
     made, place = trained
     assert [task.config.training.objective for task in made.of("train")] == [  # type: ignore[union-attr]
-        "cross_entropy", "imposed", "imitation", "imposed",
-    ]  # fmt: skip
+        "cross_entropy",
+        "imposed",
+        "imitation",
+        "imposed",
+    ]
     base, first, imitation, second = (place.run(task.run) for task in made.of("train"))
     assert "-average-imposed-" in first.name
     assert first.attention == "imposed"
-    assert (
-        "on which the attention of a bidirectional LSTM with additive attention is imposed"
-        in first.description
-    )
+    assert "on which the attention of a bidirectional LSTM with additive attention is imposed" in first.description
     for run, guide in ((first, base), (second, imitation)):  # not one bit of the base has changed
         for name, array in guide.weights().items():
             assert array.tobytes() == run.weights()[f"imposed.{name}"].tobytes(), name
@@ -245,7 +243,7 @@ def test_a_chain_of_runs_is_planned_once_and_stays_as_it_is(trained: tuple[Plan,
         texts = mine.examples(["a good story", "the film was bad , and long"])
         for (_, batch), (_, other) in zip(mine.batches(texts), theirs.batches(texts), strict=True):
             assert torch.equal(mine.network(batch).alpha, theirs.network(other).alpha)  # type: ignore[attr-defined]
-    assert not carry_out(made, place, QUIET, "here", cores=1).done
+    assert not execute(made, place, QUIET, "here", cores=1).done
 
 
 def test_the_epoch_of_least_loss_is_kept(trained: tuple[Plan, Workspace]) -> None:
@@ -268,5 +266,5 @@ def test_a_base_of_other_sizes_is_refused(tmp_path: Path) -> None:
         ({"hidden_dim": 8}, "needs a model with the setting"),
     ):
         config = small(file, model=model, **options)
-        report = carry_out(plan([config]), Workspace(tmp_path / "runs"), QUIET, "here", cores=1)
+        report = execute(plan([config]), Workspace(tmp_path / "runs"), QUIET, "here", cores=1)
         assert said in report.failed[0].error

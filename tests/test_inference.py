@@ -18,12 +18,11 @@ from coverage_of_intervals import (
     coverage_of_tau,
     coverage_over_runs,
 )
-from heedful.measure.calibration import coverage, false_positive_rate
-from heedful.measure.discovery import Statement, benjamini_hochberg, discoveries
 from heedful.measure.levels import Sources, over_runs
 from heedful.measure.paired import dz, paired, rank_biserial, sign_flip_test
-from heedful.measure.power import minimum_detectable, power_of, texts_needed
+from heedful.measure.prediction import coverage, false_positive_rate
 from heedful.measure.statistics import mean_interval, summarise
+from heedful.measure.tests import Statement, benjamini_hochberg, discoveries, minimum_detectable, power_of, texts_needed
 
 NAN = float("nan")
 
@@ -41,9 +40,7 @@ def test_all_sign_flips_are_scipys_exact_permutation_test(n: int) -> None:
 
 def test_drawn_sign_flips_are_near_scipys_and_never_zero() -> None:
     values = rng().normal(0.2, 1.0, 80)
-    theirs = stats.permutation_test(
-        (values,), np.mean, permutation_type="samples", n_resamples=9999, rng=rng()
-    )
+    theirs = stats.permutation_test((values,), np.mean, permutation_type="samples", n_resamples=9999, rng=rng())
     assert sign_flip_test(values) == pytest.approx(theirs.pvalue, abs=0.01)
     assert sign_flip_test(values) == sign_flip_test(values)
     assert sign_flip_test(values + 10, resamples=99) == 1 / 100  # the +1 rule
@@ -100,9 +97,7 @@ def test_q_values_are_scipys(p: list[float]) -> None:
 
 
 def test_statements_are_findings_only_together() -> None:
-    found = discoveries(
-        [Statement("a", 0.03), Statement("b", 0.2), Statement("c", NAN), Statement("d", 0.001)]
-    )
+    found = discoveries([Statement("a", 0.03), Statement("b", 0.2), Statement("c", NAN), Statement("d", 0.001)])
     assert [one.name for one in found] == ["a", "b", "c", "d"]
     assert [one.q for one in found] == pytest.approx([0.045, 0.2, NAN, 0.003], nan_ok=True)
     assert [one.found for one in found] == [True, False, False, True]
@@ -193,9 +188,5 @@ def test_a_random_ranking_is_seldom_called_better_than_random() -> None:
 
 
 def test_calibration_counts() -> None:
-    assert coverage(lambda generator: (0.0, float(generator.random())), 0.5, 400).value == pytest.approx(
-        0.5, abs=0.1
-    )
-    assert false_positive_rate(lambda generator: generator.random() < 0.25, 400).value == pytest.approx(
-        0.25, abs=0.1
-    )
+    assert coverage(lambda generator: (0.0, float(generator.random())), 0.5, 400).value == pytest.approx(0.5, abs=0.1)
+    assert false_positive_rate(lambda generator: generator.random() < 0.25, 400).value == pytest.approx(0.25, abs=0.1)

@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from heedful.config import AttentionName, EncoderName
-from heedful.data.vocabulary import UNK
+from heedful.data.text.vocabulary import UNK
 from heedful.errors import Mistake
-from heedful.explainers import recurrence
 from heedful.explainers.explainer import Scores
-from heedful.explainers.integrated_gradients import METHODS, Baseline, Method, integrated_gradients, nodes
-from heedful.explainers.path_gradient import PathGradient
-from heedful.models.classifier import AttentiveClassifier
-from heedful.models.encoders import BiLSTM, Encoder
+from heedful.explainers.gradients import recurrence
+from heedful.explainers.gradients.integrated import METHODS, Baseline, Method, integrated_gradients, nodes
+from heedful.explainers.gradients.path import PathGradient
+from heedful.models.attentive.classifier import AttentiveClassifier
+from heedful.models.attentive.encoders import BiLSTM, Encoder
 from heedful.records import Batch, Tokens
 from zoo import ENCODER_NAMES, KINDS, PLAIN, TaskName, batch, network, row
 
@@ -47,9 +47,7 @@ def equation_4(model: AttentiveClassifier, text: Batch, label: int, baseline: Te
 def test_equation_4(encoder: EncoderName, baseline: Baseline) -> None:
     model, texts = network(encoder, task="several"), batch(LENGTHS, "several")
     target = torch.tensor([0, 3, 1])
-    ours = integrated_gradients(
-        model, texts, target, n_steps=7, method="riemann_right", baselines=baseline
-    ).passage
+    ours = integrated_gradients(model, texts, target, n_steps=7, method="riemann_right", baselines=baseline).passage
     b = model.embedding.weight.detach()[UNK] * (baseline == "unk")
     for i in range(3):
         slow = equation_4(model, row(texts, i), int(target[i]), b, 7)
@@ -67,9 +65,7 @@ def test_equation_4(encoder: EncoderName, baseline: Baseline) -> None:
         ),
     ],
 )
-def test_captum_agrees(
-    encoder: EncoderName, attention: AttentionName, task: TaskName, method: Method
-) -> None:
+def test_captum_agrees(encoder: EncoderName, attention: AttentionName, task: TaskName, method: Method) -> None:
     model, texts = network(encoder, attention, task), batch(LENGTHS, task)
     assert texts.labels is not None
     parts = [texts.passage] if texts.query is None else [texts.passage, texts.query]
@@ -231,9 +227,7 @@ def test_points_of_a_nested_rule_are_asked_once() -> None:
     model, texts = network(task="nli"), batch(LENGTHS, "nli")
     target = torch.zeros(len(texts), dtype=torch.long)
     at_once = integrated_gradients(model, texts, target, n_steps=27, method="fejer")
-    doubled = integrated_gradients(
-        model, texts, target, n_steps=6, method="fejer", tolerance=1e-12, max_steps=40
-    )
+    doubled = integrated_gradients(model, texts, target, n_steps=6, method="fejer", tolerance=1e-12, max_steps=40)
     torch.testing.assert_close(doubled.passage, at_once.passage, atol=1e-12, rtol=0)
     torch.testing.assert_close(doubled.query, at_once.query, atol=1e-12, rtol=0)
     torch.testing.assert_close(doubled.gap, at_once.gap, atol=1e-12, rtol=0)
@@ -260,7 +254,7 @@ def test_errors_that_cancel_in_the_gap_are_seen() -> None:
             return [slope, None]
 
     with pytest.MonkeyPatch.context() as patch:
-        module = import_module("heedful.explainers.integrated_gradients")
+        module = import_module("heedful.explainers.gradients.integrated")
         patch.setattr(module, "gradients_of", lambda _: Kinks)
         how: dict[str, Any] = {"n_steps": 3, "method": "fejer"}
         coarse = integrated_gradients(model, texts, target, **how)
@@ -307,7 +301,7 @@ def test_the_recurrence_is_nn_lstm(lengths: list[int], seed: int) -> None:
     encoder, present = model.encoder, texts.passage.present
     assert isinstance(encoder, BiLSTM)
     x = model.embed(texts.passage).detach().requires_grad_()
-    weights = recurrence.Weights.of(encoder)
+    weights = recurrence.LstmWeights.of(encoder)
     p = recurrence.turn(weights.project(x), present) + weights.b.unsqueeze(1)
     h = recurrence.turn(recurrence.states(p, weights.W_hh), present).permute(2, 0, 1, 3).flatten(2)
     h, expected = (states * present.unsqueeze(-1) for states in (h, encoder(x, present)))

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from heedful.config import DataOptions
-from heedful.data.corpora import load
-from heedful.data.labels import LabelNumbers, label_name, label_value, match_labels
+from heedful.data.corpora.labels import LabelNumbers, label_name, label_value, match_labels
+from heedful.data.corpora.load import load
 from heedful.errors import Mistake
 from heedful.records import SPLITS, Corpus
 
@@ -32,8 +32,7 @@ def table(path: Path, *splits: tuple[str, list[str]]) -> Path:
 
 def by_name(corpus: Corpus) -> dict[str, dict[str, int]]:
     return {
-        split: dict(Counter(corpus.labels[e.label] for e in corpus[split] if e.label is not None))
-        for split in SPLITS
+        split: dict(Counter(corpus.labels[e.label] for e in corpus[split] if e.label is not None)) for split in SPLITS
     }
 
 
@@ -59,15 +58,11 @@ def test_several_spellings_are_named_by_the_most_frequent(tmp_path: Path) -> Non
 
 
 def test_truth_values_and_outer_blanks_are_one_class(tmp_path: Path) -> None:
-    path = table(
-        tmp_path / "x.csv", ("train", ["True", " True ", "FALSE", "false", "False"]), ("test", ["true"])
-    )
+    path = table(tmp_path / "x.csv", ("train", ["True", " True ", "FALSE", "false", "False"]), ("test", ["true"]))
     corpus = load(path, options=options(dev_fraction=0))
     assert corpus.labels == ("FALSE", "True")
     assert by_name(corpus) == {"train": {"True": 2, "FALSE": 3}, "dev": {}, "test": {"True": 1}}
-    lines = [
-        {"text": f"word {i}", "label": label} for i, label in enumerate([True, "True", False, "false"] * 9)
-    ]
+    lines = [{"text": f"word {i}", "label": label} for i, label in enumerate([True, "True", False, "false"] * 9)]
     jsonl = tmp_path / "x.jsonl"
     jsonl.write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert len(load(jsonl, options=options()).labels) == 2
@@ -92,9 +87,7 @@ def test_case_is_asked_about_with_counts_lines_and_both_answers(tmp_path: Path) 
 
 def test_a_spelling_of_test_alone_is_asked_about_too(tmp_path: Path) -> None:
     path = table(tmp_path / "x.csv", ("train", ["pos", "neg"] * 3), ("test", ["Pos"]))
-    with pytest.raises(
-        Mistake, match=r"'pos' \(3 rows.* and 'Pos' \(1 rows, the first at x\.csv:8\) differ in case"
-    ):
+    with pytest.raises(Mistake, match=r"'pos' \(3 rows.* and 'Pos' \(1 rows, the first at x\.csv:8\) differ in case"):
         load(path, options=options(dev_fraction=0))
 
 

@@ -16,24 +16,24 @@ from torch import Tensor
 import heedful
 import zoo
 from heedful.config import ModelConfig, RunConfig, TrainingConfig
-from heedful.data.batching import Encoded
-from heedful.engine.carry_out import carry_out
-from heedful.engine.plan import plan
-from heedful.engine.workspace import Workspace
+from heedful.data.text.batching import Encoded
+from heedful.engine.running.execute import execute
+from heedful.engine.running.workspace import Workspace
+from heedful.engine.tasks.plan import plan
 from heedful.errors import Mistake
 from heedful.experiments import find
-from heedful.experiments.adversarial import AdversarialConfig, search
-from heedful.experiments.erase import decision
-from heedful.experiments.experiment import generators
-from heedful.experiments.mixed import MixedStates
-from heedful.experiments.observe import EditedAttention, observer
-from heedful.experiments.smallest_set import smallest_sets
+from heedful.experiments.adversarial.adversarial import AdversarialConfig, search
+from heedful.experiments.edited_attention.mixed import MixedStates
+from heedful.experiments.edited_attention.observe import EditedAttention, observer
+from heedful.experiments.erasure.erase import decision
+from heedful.experiments.erasure.smallest_set import smallest_sets
+from heedful.experiments.framework.experiment import generators
 from heedful.measure.distance import jsd
 from heedful.models import build
-from heedful.models.classifier import AttentiveClassifier, AttentiveOutput
-from heedful.models.latent import LatentClassifier
-from heedful.models.objective_variational import VARIATIONAL, divergence, expected, sampled
-from heedful.models.objectives import CROSS_ENTROPY
+from heedful.models.attentive.classifier import AttentiveClassifier, AttentiveOutput
+from heedful.models.attentive.latent import LatentClassifier
+from heedful.models.objectives.objective import CROSS_ENTROPY
+from heedful.models.objectives.variational import VARIATIONAL, divergence, expected, sampled
 from heedful.records import Batch
 from test_objectives import QUIET, reviews, small
 
@@ -41,9 +41,7 @@ LENGTHS = [5, 1, 8]
 each_task = pytest.mark.parametrize("task", zoo.TASK_NAMES)
 
 
-def latent(
-    task: zoo.TaskName = "binary", attention: str = "variational", by: float = 3.0
-) -> LatentClassifier:
+def latent(task: zoo.TaskName = "binary", attention: str = "variational", by: float = 3.0) -> LatentClassifier:
     """With a decoder that is sure of what it reads, so that choices differ."""
     model = zoo.network("bilstm", attention, task)
     assert isinstance(model, LatentClassifier)
@@ -100,9 +98,7 @@ def test_a_choice_of_very_improbable_words_keeps_its_digits() -> None:
         output = model(batch)
         loss = -model.link.log_probabilities(output.logits)
     double = model.double()(batch)
-    torch.testing.assert_close(
-        loss.double(), -double.link.log_probabilities(double.logits), rtol=1e-3, atol=1e-3
-    )
+    torch.testing.assert_close(loss.double(), -double.link.log_probabilities(double.logits), rtol=1e-3, atol=1e-3)
     assert loss.isfinite().all()
 
 
@@ -144,8 +140,7 @@ def test_the_objective_by_a_plain_loop(task: zoo.TaskName) -> None:
         words = batch.passage.mask[row].nonzero().flatten().tolist()
         q = scores[words].softmax(0)
         bound = sum(
-            q[k] * (p[row, t, label].log() - q[k].log() + output.alpha[row, t].log())
-            for k, t in enumerate(words)
+            q[k] * (p[row, t, label].log() - q[k].log() + output.alpha[row, t].log()) for k, t in enumerate(words)
         )
         weight = 1.0
         if not model.has_query:
@@ -203,16 +198,11 @@ def test_other_weights_are_one_product_and_agree_with_the_network(task: zoo.Task
     assert type(fast) is MixedStates
     assert type(slow) is EditedAttention
     torch.testing.assert_close(fast.y, slow.y, atol=1e-12, rtol=0)
-    alphas = (
-        torch.rand(3, 5, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-        * fast.real[:, None]
-    )
+    alphas = torch.rand(3, 5, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) * fast.real[:, None]
     alphas = alphas / alphas.sum(-1, keepdim=True)
     torch.testing.assert_close(fast.decode(alphas), slow.decode(alphas), atol=1e-12, rtol=0)
     order = torch.where(fast.real, fast.alpha, -1.0).argsort(dim=1, descending=True)
-    torch.testing.assert_close(
-        fast.erase_along(order), slow.erase_along(order), atol=1e-12, rtol=0, equal_nan=True
-    )
+    torch.testing.assert_close(fast.erase_along(order), slow.erase_along(order), atol=1e-12, rtol=0, equal_nan=True)
 
 
 @pytest.mark.parametrize("task", ["binary", "several", "nli"])
@@ -280,13 +270,11 @@ def test_both_are_trained_saved_and_asked_again(tmp_path: Any) -> None:
             update={"model": ModelConfig(encoder="lstm", attention="latent", embedding_dim=6, hidden_dim=8)}
         ),
         small(file, epochs=8, learning_rate=0.02, **variational).model_copy(
-            update={
-                "model": ModelConfig(encoder="lstm", attention="variational", embedding_dim=6, hidden_dim=8)
-            }
+            update={"model": ModelConfig(encoder="lstm", attention="variational", embedding_dim=6, hidden_dim=8)}
         ),
     ]
     made, place = plan(configs), Workspace(tmp_path / "runs")
-    assert carry_out(made, place, QUIET, "here", cores=1).complete
+    assert execute(made, place, QUIET, "here", cores=1).complete
     for task in made.of("train"):
         run = place.run(task.run)
         losses = [row["loss"] for row in run.training()]

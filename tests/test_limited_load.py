@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from heedful.config import DataOptions
-from heedful.data import locate
-from heedful.data.corpora import CORPORA, load, load_split
-from heedful.data.readers import generated
-from heedful.data.row_words import RowTokenizer, RowWords
+from heedful.data.corpora import locate
+from heedful.data.corpora.load import CORPORA, load, load_split
+from heedful.data.corpora.row_words import RowTokenizer, RowWords
+from heedful.data.generated import reader as generated
 from heedful.errors import Mistake
 from heedful.records import SPLITS, Corpus, Split
 
@@ -99,9 +99,7 @@ def test_every_filter_on_made_up_corpora(tmp_path: Path, seed: int) -> None:
         for split in ("train", "test"):
             made = texts(60, seed)
             if corpus != "sst":
-                made = [
-                    " ".join([text] * random.Random(i + seed).randint(8, 40)) for i, text in enumerate(made)
-                ]
+                made = [" ".join([text] * random.Random(i + seed).randint(8, 40)) for i, text in enumerate(made)]
             rows = [{"text": text, field: text, "label": i % 2} for i, text in enumerate(made)]
             folder = tmp_path / corpus
             folder.mkdir(exist_ok=True)

@@ -14,14 +14,12 @@ pytest.importorskip("transformers")
 
 import transformer_zoo as zoo
 from heedful.errors import Mistake
-from heedful.explainers.gradient import gradient_x_input
-from heedful.explainers.integrated_gradients import integrated_gradients
+from heedful.explainers.gradients.gradient import gradient_x_input
+from heedful.explainers.gradients.integrated import integrated_gradients
 from heedful.models.huggingface import wrap
 from heedful.models.sequence import _windows, sequences
 
-LONG = " ".join(
-    ["a good film it is bad of all", "the waste of time"] * 12
-)  # 144 words, and the model reads 64
+LONG = " ".join(["a good film it is bad of all", "the waste of time"] * 12)  # 144 words, and the model reads 64
 IN_WINDOWS = pytest.mark.filterwarnings("ignore:a text is longer")
 
 
@@ -60,9 +58,7 @@ def test_the_logits_of_windows(family: str) -> None:
         with torch.no_grad():
             expected += share * network.module(input_ids=window.unsqueeze(0)).logits[0]
     torch.testing.assert_close(found[0], expected, atol=1e-5, rtol=0)
-    torch.testing.assert_close(
-        found[1], network(zoo.batch(made, ["a good film"])).logits[0], atol=1e-5, rtol=0
-    )
+    torch.testing.assert_close(found[1], network(zoo.batch(made, ["a good film"])).logits[0], atol=1e-5, rtol=0)
 
 
 @IN_WINDOWS

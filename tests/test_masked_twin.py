@@ -13,17 +13,15 @@ import transformer_zoo
 import zoo
 from distinct import distinct
 from heedful.config import TrainingConfig
-from heedful.data.batching import encode
-from heedful.data.vocabulary import MARKERS, UNK, Vocabulary
-from heedful.data.word_encoder import WordEncoder
-from heedful.engine.carry_out import carry_out
-from heedful.engine.plan import ask, plan
-from heedful.engine.progress import Progress
-from heedful.engine.workspace import Workspace
-from heedful.experiments import Trial, find, to_table
-from heedful.experiments.masked_twin import hide
-from heedful.models.masking import hide_words
-from heedful.models.training import hidden_words
+from heedful.data.text.batching import encode
+from heedful.data.text.vocabulary import MARKERS, UNK, Vocabulary, WordEncoder
+from heedful.engine.running.execute import execute
+from heedful.engine.running.progress import Progress
+from heedful.engine.running.workspace import Workspace
+from heedful.engine.tasks.plan import ask, plan
+from heedful.experiments import Result, find, to_table
+from heedful.experiments.other_training.masked_twin import hide
+from heedful.models.training import hidden_words, hide_words
 from heedful.records import Example
 from material import table_of_masked_twin, words_of
 from planted_reviews import reviews
@@ -102,9 +100,7 @@ def test_what_is_lost_is_that_of_texts_whose_strongest_words_are_hidden() -> Non
                 )
             label = int(output.predicted[row])
             assert lost["drop"][row] == pytest.approx(float(output.probabilities[row, label] - p[label]))
-            assert lost["sufficiency"][row] == pytest.approx(
-                float(output.probabilities[row, label] - q[label])
-            )
+            assert lost["sufficiency"][row] == pytest.approx(float(output.probabilities[row, label] - q[label]))
             assert lost["correct"][row] == float(p.argmax() == whole.labels[row])
 
 
@@ -118,9 +114,7 @@ def test_the_metrics_are_those_of_faithfulness_under_mask_of_model_and_twin() ->
     rows = to_table(ours.run(zoo.network(), [(np.arange(3), batch)], config, rng, **beside)).to_pylist()
     asked = theirs.config.parse({"methods": methods, "bins": bins, "operators": ["mask"], "beam": 0}, "")
     for prefix, network in (("", zoo.network()), ("twin_", beside["others"]["twin"].network)):
-        found = to_table(
-            theirs.run(network, [(np.arange(3), batch)], asked, np.random.default_rng(0))
-        ).to_pylist()
+        found = to_table(theirs.run(network, [(np.arange(3), batch)], asked, np.random.default_rng(0))).to_pylist()
         for row in found:
             mine = [r for r in rows if (r["example"], r["method"]) == (row["example"], row["method"])]
             assert np.mean([r[f"{prefix}drop"] for r in mine]) == pytest.approx(row["comprehensiveness"])
@@ -130,7 +124,7 @@ def test_the_metrics_are_those_of_faithfulness_under_mask_of_model_and_twin() ->
 @pytest.mark.parametrize(("strange", "grade"), [(0.0, "for"), (0.05, "mixed"), (0.3, "against")])
 def test_the_metric_is_believed_where_the_model_is_as_good_as_its_twin(strange: float, grade: str) -> None:
     table = table_of_masked_twin(200, strange=strange)
-    found = find("masked_twin").verdict(Trial("masked_twin", table, {}))
+    found = find("masked_twin").verdict(Result("masked_twin", table, {}))
     assert found is not None
     assert (found.grade, found.counts) == (grade, False)
     assert found.value == pytest.approx(strange)
@@ -144,13 +138,11 @@ def test_a_twin_is_trained_with_hidden_words_and_stands_them_better(tmp_path: Pa
     file, place = reviews(tmp_path / "reviews.csv", 200), Workspace(tmp_path / "runs")
     training = small(file).training.model_copy(update={"epochs": 10, "learning_rate": 0.02})
     options = {"methods": ["omission"], "fractions": [0.3, 0.6]}
-    made = plan(
-        [small(file).model_copy(update={"training": training})], [ask("masked_twin", options, limit=30)]
-    )
+    made = plan([small(file).model_copy(update={"training": training})], [ask("masked_twin", options, limit=30)])
     own, twin = made.of("train")
     assert own.config.training.mask_words == 0  # type: ignore[union-attr]
     assert twin.config.training.mask_words == 0.5  # type: ignore[union-attr]
-    assert carry_out(made, place, Progress(quiet=True), "here", cores=1).complete
+    assert execute(made, place, Progress(quiet=True), "here", cores=1).complete
     summary = place.run(own.run).results.summary("masked_twin")
     assert summary is not None
     assert summary["above_random"]["omission"]["drop"]["mean"] > 0

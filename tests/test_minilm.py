@@ -20,8 +20,8 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 import transformer_zoo as zoo
 from finetune_minilm import minilm
-from heedful.explainers.integrated_gradients import integrated_gradients
-from heedful.explainers.occlusion import omission
+from heedful.explainers.gradients.integrated import integrated_gradients
+from heedful.explainers.perturbation.occlusion import omission
 from heedful.models.huggingface import wrap
 from heedful.models.model import Model
 
@@ -37,9 +37,7 @@ TARGET = torch.tensor([1, 0, 1])
 def model() -> Model:
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        module = AutoModelForSequenceClassification.from_pretrained(
-            minilm(), num_labels=2, local_files_only=True
-        )
+        module = AutoModelForSequenceClassification.from_pretrained(minilm(), num_labels=2, local_files_only=True)
         torch.nn.init.normal_(module.classifier.weight)
     return wrap(module, AutoTokenizer.from_pretrained(minilm(), local_files_only=True), labels=["neg", "pos"])
 

@@ -11,8 +11,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from heedful.config import AttentionName, EncoderName, ModelConfig
 from heedful.models import build
-from heedful.models.attention import Additive, Dot, General, masked_softmax
-from heedful.models.encoders import CNN, Average, BiLSTM
+from heedful.models.attentive.attention import Additive, Dot, General, masked_softmax
+from heedful.models.attentive.encoders import CNN, Average, BiLSTM
 from zoo import KINDS, N_LABELS, TaskName, batch, network, probabilities, row, score, tokens
 
 LENGTHS = st.lists(st.integers(1, 12), min_size=1, max_size=5)

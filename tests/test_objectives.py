@@ -16,18 +16,18 @@ from torch.nn import functional as F
 
 import heedful
 from heedful.config import Config, RunConfig, TrainingConfig
-from heedful.data import corpora
-from heedful.data.batching import Encoded
-from heedful.data.planted import generate
-from heedful.engine.carry_out import carry_out
-from heedful.engine.commands import train_words
-from heedful.engine.configure import configure
-from heedful.engine.plan import Plan, ask, plan
-from heedful.engine.progress import Progress
-from heedful.engine.workspace import Workspace
+from heedful.data.corpora import load as corpora
+from heedful.data.generated.planted import generate
+from heedful.data.text.batching import Encoded
+from heedful.engine.running.execute import execute
+from heedful.engine.running.progress import Progress
+from heedful.engine.running.workspace import Workspace
+from heedful.engine.tasks.commands import train_words
+from heedful.engine.tasks.configure import configure
+from heedful.engine.tasks.plan import Plan, ask, plan
 from heedful.errors import Mistake
-from heedful.models.classifier import AttentiveClassifier, AttentiveOutput
-from heedful.models.objectives import Bases, CrossEntropy, Loss
+from heedful.models.attentive.classifier import AttentiveClassifier, AttentiveOutput
+from heedful.models.objectives.objective import Bases, CrossEntropy, Loss
 from heedful.records import Batch
 from heedful.registry import OBJECTIVES
 from heedful.store.run import Run
@@ -145,7 +145,7 @@ def test_what_an_objective_needs_is_planned_first_and_decides_the_key(tmp_path: 
 def trained(tmp_path: Path) -> tuple[Plan, Workspace]:
     file = reviews(tmp_path)
     made, place = plan([imitating(file, small(file))]), Workspace(tmp_path / "runs")
-    assert carry_out(made, place, QUIET, "here", cores=1).complete
+    assert execute(made, place, QUIET, "here", cores=1).complete
     return made, place
 
 
@@ -153,12 +153,12 @@ def test_a_run_imitates_another_which_stays_as_it_is(trained: tuple[Plan, Worksp
     made, place = trained
     base, imitation = (place.run(task.run) for task in made.of("train"))
     alone = Workspace(tmp_path / "alone")
-    assert carry_out(plan([base.config]), alone, QUIET, "here", cores=1).complete
+    assert execute(plan([base.config]), alone, QUIET, "here", cores=1).complete
     assert base.check()["model.safetensors"] == alone.run(base.name).check()["model.safetensors"]
     assert imitation.check()["model.safetensors"] != base.check()["model.safetensors"]
     assert imitation.config.training.objective == "imitates"
     assert heedful.load(imitation).labels == heedful.load(base).labels
-    again = carry_out(made, place, QUIET, "here", cores=1)
+    again = execute(made, place, QUIET, "here", cores=1)
     assert not again.done
 
 
@@ -169,7 +169,7 @@ def test_the_base_can_be_a_run_folder(trained: tuple[Plan, Workspace], tmp_path:
     other = Workspace(tmp_path / "other")
     planned = plan([config])
     assert len(planned.of("train")) == 1  # it is there
-    assert carry_out(planned, other, QUIET, "here", cores=1).complete
+    assert execute(planned, other, QUIET, "here", cores=1).complete
     (task,) = planned.of("train")
     assert other.run(task.run).weights().keys() == imitation.weights().keys()
     for name, array in other.run(task.run).weights().items():
@@ -183,7 +183,7 @@ def test_a_base_that_knows_other_words_is_refused(trained: tuple[Plan, Workspace
     base = place.run(made.of("train")[0].run)
     (tmp_path / "b").mkdir()
     config = imitating(reviews(tmp_path / "b", 60), str(base.path))
-    report = carry_out(plan([config]), Workspace(tmp_path / "other"), QUIET, "here", cores=1)
+    report = execute(plan([config]), Workspace(tmp_path / "other"), QUIET, "here", cores=1)
     assert "does not have the words and labels" in report.failed[0].error
 
 
@@ -217,11 +217,11 @@ def test_it_goes_on_after_a_stop_with_the_same_bits(trained: tuple[Plan, Workspa
 
     other = Workspace(tmp_path / "stopped")
     with pytest.raises(KeyboardInterrupt):
-        carry_out(made, other, StopsAfterTwo(quiet=True), "here", cores=1)
+        execute(made, other, StopsAfterTwo(quiet=True), "here", cores=1)
     half = other.run(whole.name)
     assert half.interrupted
     assert len(half.training()) == 2
-    assert carry_out(made, other, QUIET, "here", cores=1).complete
+    assert execute(made, other, QUIET, "here", cores=1).complete
     assert Run(half.path).check()["model.safetensors"] == whole.check()["model.safetensors"]
 
 
@@ -230,7 +230,7 @@ def test_an_objective_reads_targets_of_words(tmp_path: Path) -> None:
     file = reviews(tmp_path)
     config = small(file, objective="on_evidence", epochs=12, learning_rate=0.02)
     made, place = plan([config, small(file, epochs=1)]), Workspace(tmp_path / "runs")
-    assert carry_out(made, place, QUIET, "here", cores=1).complete
+    assert execute(made, place, QUIET, "here", cores=1).complete
     shares = []
     for task in made.of("train"):
         model = heedful.load(place.run(task.run))

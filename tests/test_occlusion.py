@@ -9,17 +9,15 @@ from torch import Tensor
 
 import zoo
 from heedful.config import AttentionName, EncoderName
-from heedful.data.vocabulary import UNK
+from heedful.data.text.vocabulary import UNK
 from heedful.errors import Mistake
-from heedful.explainers.occlusion import mask, occlusion, omission
+from heedful.explainers.perturbation.occlusion import mask, occlusion, omission
 from heedful.models import AttentiveClassifier
 from heedful.records import Batch
 from zoo import score
 
 
-def by_hand(
-    model: AttentiveClassifier, batch: Batch, target: Tensor, new: Tensor
-) -> tuple[Tensor, Tensor | None]:
+def by_hand(model: AttentiveClassifier, batch: Batch, target: Tensor, new: Tensor) -> tuple[Tensor, Tensor | None]:
     """f_c(x) - f_c(x with x_i = new), one text and one word at a time."""
     passage = torch.zeros(batch.passage.ids.shape, dtype=torch.float64)
     query = None if batch.query is None else torch.zeros(batch.query.ids.shape, dtype=torch.float64)

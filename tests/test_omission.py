@@ -13,11 +13,11 @@ from torch import Tensor
 import zoo
 from heedful.config import AttentionName, EncoderName
 from heedful.errors import Mistake
-from heedful.explainers.occlusion import LEAVE_ONE_OUT, omission
-from heedful.explainers.one_word import change_each_word, has_structure
-from heedful.explainers.partial_attention import running, single
+from heedful.explainers.perturbation.occlusion import LEAVE_ONE_OUT, omission
+from heedful.explainers.perturbation.one_word import change_each_word, has_structure
+from heedful.explainers.perturbation.reading import running, single
 from heedful.models import AttentiveClassifier
-from heedful.models.attention import masked_softmax
+from heedful.models.attentive.attention import masked_softmax
 from heedful.records import Batch, Tokens
 from zoo import probabilities, score
 
@@ -228,9 +228,7 @@ def test_what_is_wrong_is_said() -> None:
 def test_progress_ends_at_all_words() -> None:
     seen: list[tuple[int, int]] = []
     batch = zoo.batch([3, 5, 4])
-    change_each_word(
-        zoo.network(), batch, "delete", internal_batch_size=4, progress=lambda *d: seen.append(d)
-    )
+    change_each_word(zoo.network(), batch, "delete", internal_batch_size=4, progress=lambda *d: seen.append(d))
     assert seen == [(5, 12), (9, 12), (12, 12)]
 
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from heedful.explainers.one_word import change_each_word, has_structure
-from heedful.explainers.relevance import lrp
-from heedful.models.orthogonal import OrthogonalLSTM
+from heedful.explainers.lrp.relevance import lrp
+from heedful.explainers.perturbation.one_word import change_each_word, has_structure
+from heedful.models.attentive.orthogonal import OrthogonalLSTM
 from zoo import batch, network
 
 
@@ -85,8 +85,8 @@ def test_the_state_that_is_read_on_is_the_orthogonal_one() -> None:
 
 def test_relevance_of_the_projection_by_its_rule() -> None:
     """Two steps by hand: P_t is a gate, so all of R_h goes to h^, by the epsilon rule through P_t."""
-    from heedful.explainers.relevance_orthogonal import orthogonal
-    from heedful.explainers.relevance_rules import Rule
+    from heedful.explainers.lrp.recurrent import orthogonal
+    from heedful.explainers.lrp.rules import Rule
 
     epsilon = 0.01
     with torch.random.fork_rng():

@@ -11,18 +11,18 @@ import pytest
 import torch
 
 import heedful
-from heedful.config import Config, RunConfig, TrialConfig
-from heedful.data import corpora
-from heedful.engine.carry_out import carry_out
-from heedful.engine.configure import configure
-from heedful.engine.plan import Plan, ask, plan
-from heedful.engine.progress import Progress
-from heedful.engine.status import plan_status
-from heedful.engine.task import Task
-from heedful.engine.workspace import Workspace
+from heedful.config import Config, EvaluationConfig, RunConfig
+from heedful.data.corpora import load as corpora
+from heedful.engine.running.execute import execute
+from heedful.engine.running.progress import Progress
+from heedful.engine.running.workspace import Workspace
+from heedful.engine.tasks.configure import configure
+from heedful.engine.tasks.plan import Plan, ask, plan
+from heedful.engine.tasks.status import plan_status
+from heedful.engine.tasks.task import Task
 from heedful.errors import Mistake
-from heedful.experiments.experiment import Chunk, Experiment
-from heedful.experiments.other_runs import OtherRun, require_others
+from heedful.experiments.framework.experiment import Chunk, Experiment
+from heedful.experiments.framework.other_runs import OtherRun, require_others
 from heedful.models.training import predict
 from heedful.registry import EXPERIMENTS
 from planted_reviews import reviews
@@ -34,9 +34,9 @@ class TwinsConfig(Config):
     twins: int = 2
 
 
-def twins(config: TwinsConfig, about: RunConfig | TrialConfig) -> Mapping[str, RunConfig]:
+def twins(config: TwinsConfig, about: RunConfig | EvaluationConfig) -> Mapping[str, RunConfig]:
     """The same model with the seeds that follow."""
-    if isinstance(about, TrialConfig):
+    if isinstance(about, EvaluationConfig):
         raise Mistake("twins: needs a run.")
     first = about.seed + 1
     return {f"seed {s}": about.model_copy(update={"seed": s}) for s in range(first, first + config.twins)}
@@ -64,9 +64,16 @@ def compare(
 
 
 TWINS = Experiment(
-    "twins", "Do twins agree?", "Nobody 2030", TwinsConfig, frozenset(), "1", compare,
-    lambda table: {"mean": float(np.mean(table["far"].to_numpy()))}, runs=twins,
-)  # fmt: skip
+    "twins",
+    "Do twins agree?",
+    "Nobody 2030",
+    TwinsConfig,
+    frozenset(),
+    "1",
+    compare,
+    lambda table: {"mean": float(np.mean(table["far"].to_numpy()))},
+    runs=twins,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -89,9 +96,7 @@ def planned(file: str, *asks: tuple[str, dict[str, Any]]) -> Plan:
 
 
 def test_the_runs_are_planned_once_for_all_that_need_them(tmp_path: Path) -> None:
-    made = planned(
-        reviews(tmp_path / "reviews.csv", 80), ("twins", {}), ("kin", {"twins": 1}), ("erasure", {})
-    )
+    made = planned(reviews(tmp_path / "reviews.csv", 80), ("twins", {}), ("kin", {"twins": 1}), ("erasure", {}))
     first, second, third = made.of("train")
     assert [task.config.seed for task in (first, second, third)] == [0, 1, 2]
     wide, narrow, erasure = made.of("experiment")
@@ -106,7 +111,7 @@ def test_the_runs_are_planned_once_for_all_that_need_them(tmp_path: Path) -> Non
 def test_they_are_trained_once_and_handed_over(tmp_path: Path) -> None:
     file, place = reviews(tmp_path / "reviews.csv", 80), Workspace(tmp_path / "runs")
     made = planned(file, ("twins", {}))
-    assert carry_out(made, place, QUIET, "here", cores=1).complete
+    assert execute(made, place, QUIET, "here", cores=1).complete
     (task,) = made.of("experiment")
     rows = place.run(task.run).results.rows("twins", task.key)
     models = [heedful.load(place.runs / train.run) for train in made.of("train")]
@@ -116,21 +121,19 @@ def test_they_are_trained_once_and_handed_over(tmp_path: Path) -> None:
     expected = sum(np.abs(other - own).sum(1) for other in others)
     np.testing.assert_allclose(rows["far"].to_numpy(), expected, atol=1e-6)
     more = planned(file, ("twins", {}), ("kin", {"twins": 1}))
-    report = carry_out(more, place, QUIET, "here", cores=1)
+    report = execute(more, place, QUIET, "here", cores=1)
     assert {task.kind for task in report.done} == {"experiment", "summarise"}  # nothing is trained again
 
 
 def test_a_damaged_one_is_trained_again(tmp_path: Path) -> None:
     place = Workspace(tmp_path / "runs")
     made = planned(reviews(tmp_path / "reviews.csv", 80), ("twins", {}))
-    assert carry_out(made, place, QUIET, "here", cores=1).complete
+    assert execute(made, place, QUIET, "here", cores=1).complete
     assert all(status.state == "finished" for status in plan_status(made, place).values())
     _, second, _ = made.of("train")
     weights = place.run(second.run).path / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-4])
-    report = carry_out(
-        made, place, QUIET, "here", cores=1
-    )  # the damaged one is trained again, to the same bits
+    report = execute(made, place, QUIET, "here", cores=1)  # the damaged one is trained again, to the same bits
     assert report.complete
     assert [task.key for task in report.done] == [second.key]
 
@@ -138,7 +141,7 @@ def test_a_damaged_one_is_trained_again(tmp_path: Path) -> None:
 def test_a_model_in_memory_is_refused(tmp_path: Path) -> None:
     file = reviews(tmp_path / "reviews.csv", 80)
     place, made = Workspace(tmp_path / "runs"), planned(file)
-    assert carry_out(made, place, QUIET, "here", cores=1).complete
+    assert execute(made, place, QUIET, "here", cores=1).complete
     (train,) = made.of("train")
     model = heedful.load(place.runs / train.run)
     with pytest.raises(Mistake, match="not of a model in memory"):

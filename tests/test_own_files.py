@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from heedful.config import DataOptions
-from heedful.data.corpora import load
-from heedful.data.labels import label_name
-from heedful.data.user_files import evidence_spans
+from heedful.data.corpora.labels import label_name
+from heedful.data.corpora.load import load
+from heedful.data.corpora.user_files import evidence_spans
 from heedful.errors import Mistake
 from heedful.records import SPLITS, Corpus
 
@@ -140,16 +140,12 @@ def test_splits_by_column_by_files_and_by_folder(tmp_path: Path) -> None:
 def test_queries_make_it_nli_or_qa(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text(
-        "".join(
-            json.dumps({"premise": f"a {i}", "hypothesis": "b", "label": i % 3}) + "\n" for i in range(30)
-        )
+        "".join(json.dumps({"premise": f"a {i}", "hypothesis": "b", "label": i % 3}) + "\n" for i in range(30))
     )
     corpus = load(path, options=QUICK)
     assert (corpus.task, corpus["train"][0].query is not None) == ("nli", True)
     path.write_text(
-        "".join(
-            json.dumps({"text": f"a {i}", "question": "b", "answer": "xy"[i % 2]}) + "\n" for i in range(30)
-        )
+        "".join(json.dumps({"text": f"a {i}", "question": "b", "answer": "xy"[i % 2]}) + "\n" for i in range(30))
     )
     assert load(path, options=QUICK).task == "qa"
     path.write_text('{"text": "a", "question": "b", "answer": "x"}\n{"text": "a", "answer": "y"}\n')

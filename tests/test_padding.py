@@ -143,9 +143,7 @@ def alone(made: Model) -> list[Batch]:
 def own(made: Model, **asked: Any) -> list[Any]:
     """What the module says of the ids of each text alone, with nothing of ours around it."""
     module: Any = network_of(made).module
-    return [
-        module(input_ids=b.passage.ids, attention_mask=b.passage.present.long(), **asked) for b in alone(made)
-    ]
+    return [module(input_ids=b.passage.ids, attention_mask=b.passage.present.long(), **asked) for b in alone(made)]
 
 
 def close(ours: Tensor, theirs: Tensor) -> None:
@@ -175,9 +173,7 @@ def test_alone_as_in_company(family: str, around: str) -> None:
     for row, batch in enumerate(alone(made)):
         x = network.embed(batch.passage).requires_grad_()
         (its_own,) = torch.autograd.grad(network(batch, x=x).logits[0, 0], x)
-        size = float(
-            its_own.abs().max().clamp(min=1.0)
-        )  # gradients are as large as 10: 1e-5 of that is rounding
+        size = float(its_own.abs().max().clamp(min=1.0))  # gradients are as large as 10: 1e-5 of that is rounding
         close(gradient[row, : its_own.shape[1]] / size, its_own[0] / size)
     assert (gradient[~together.passage.present] == 0).all()
 
@@ -245,9 +241,7 @@ def test_a_bias_hides_nothing() -> None:
         def get_input_embeddings(self) -> Any:
             return self.inner.get_input_embeddings()
 
-        def forward(
-            self, input_ids: Any = None, attention_mask: Any = None, inputs_embeds: Any = None
-        ) -> Tensor:
+        def forward(self, input_ids: Any = None, attention_mask: Any = None, inputs_embeds: Any = None) -> Tensor:
             given = {"input_ids": input_ids, "inputs_embeds": inputs_embeds}
             logits: Tensor = self.inner(attention_mask=attention_mask, **given).logits
             return 0.01 * logits + torch.tensor([10.0, 0.0, -10.0])

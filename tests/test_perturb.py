@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import zoo
-from heedful.data.vocabulary import UNK
+from heedful.data.text.vocabulary import UNK
 from heedful.errors import Mistake
-from heedful.explainers.edits import Edits, Operator, edit
-from heedful.explainers.perturb import evaluating, predict
+from heedful.explainers.perturbation.edits import Edits, Operator, edit
+from heedful.explainers.perturbation.perturb import evaluating, predict
 from heedful.models import AttentiveClassifier
-from heedful.models.classifier import AttentiveOutput
+from heedful.models.attentive.classifier import AttentiveOutput
 from heedful.records import Batch, Part, Tokens
 
 
@@ -43,9 +43,7 @@ def counting(task: zoo.TaskName = "binary") -> Counting:
     return model
 
 
-def by_hand(
-    tokens: Tokens, row: int, words: list[int], operator: Operator, token: int
-) -> tuple[Tokens, list[int]]:
+def by_hand(tokens: Tokens, row: int, words: list[int], operator: Operator, token: int) -> tuple[Tokens, list[int]]:
     """One edited text alone, made with Python lists; and where its embedding is to be zero."""
     n = int(tokens.present[row].sum())
     ids, mask = tokens.ids[row, :n].tolist(), tokens.mask[row, :n].tolist()
@@ -57,9 +55,7 @@ def by_hand(
     return Tokens(torch.tensor([ids]), present, torch.tensor([mask])), words if operator == "zero" else []
 
 
-def alone(
-    model: AttentiveClassifier, batch: Batch, row: int, part: Part, tokens: Tokens, zero: list[int]
-) -> Tensor:
+def alone(model: AttentiveClassifier, batch: Batch, row: int, part: Part, tokens: Tokens, zero: list[int]) -> Tensor:
     one = zoo.row(batch, row)
     x = model.embed(tokens)
     x[:, zero] = 0
@@ -92,9 +88,7 @@ def test_any_subset_of_words_equals_the_text_edited_by_hand(
 
 def test_markers_stay_when_every_word_is_deleted() -> None:
     tokens = zoo.tokens([3])
-    edited = edit(
-        tokens, Edits.keeping(tokens, np.array([0]), np.zeros((1, 5), dtype=bool)), np.array([0]), "delete"
-    )
+    edited = edit(tokens, Edits.keeping(tokens, np.array([0]), np.zeros((1, 5), dtype=bool)), np.array([0]), "delete")
     assert edited.tokens.ids.tolist() == [[2, 3]]
     assert edited.tokens.mask.tolist() == [[False, False]]
 

@@ -10,7 +10,8 @@ from scipy.stats import chi2
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from heedful.data.planted import (
+from heedful.data.generated.language import FRAMES, GRAMMAR, NEGATORS, PLAIN
+from heedful.data.generated.planted import (
     LONGEST,
     NEUTRALS,
     RULES,
@@ -22,9 +23,8 @@ from heedful.data.planted import (
     decide,
     generate,
 )
-from heedful.data.planted import other as other_side
-from heedful.data.planted_language import FRAMES, GRAMMAR, NEGATORS, PLAIN
-from heedful.data.tokenise import tokenizer
+from heedful.data.generated.planted import other as other_side
+from heedful.data.text.tokenise import tokenizer
 from heedful.errors import Mistake
 
 JOINTS = {",", ";", ".", "and", "because"}  # every other joint has a comma before it
@@ -98,9 +98,7 @@ def test_what_counts_as_evidence(rule: Rule) -> None:
         else:
             assert len(cues) == 1
             assert one.evidence[-1] == cues[0]
-            assert len(one.evidence) == 1 or (
-                rule == "negation" and words[one.evidence[0]] in NEGATORS["any"]
-            )
+            assert len(one.evidence) == 1 or (rule == "negation" and words[one.evidence[0]] in NEGATORS["any"])
         assert rule != "negation" or negators >= 1
 
 

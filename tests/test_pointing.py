@@ -13,12 +13,11 @@ import heedful
 import transformer_zoo
 import zoo
 from distinct import distinct
-from heedful.data.batching import encode
-from heedful.data.vocabulary import MARKERS, Vocabulary
-from heedful.data.word_encoder import WordEncoder
+from heedful.data.text.batching import encode
+from heedful.data.text.vocabulary import MARKERS, Vocabulary, WordEncoder
 from heedful.errors import Mistake
 from heedful.experiments import find, to_table
-from heedful.experiments.hybrid import as_batch, mix, read_sources
+from heedful.experiments.ground_truth.hybrid import as_batch, mix, read_sources
 from heedful.explainers import EXPLAINERS
 from heedful.records import Batch, Example
 from material import words_of
@@ -83,10 +82,12 @@ def test_pieces_stay_with_their_words() -> None:
         assert (document.label[joined.passage.mask[row][: len(document.ids)].numpy()] >= 0).all()
     rows = list(
         find("pointing").run(
-            model.network, [(np.arange(len(sources)), batch)],
-            find("pointing").config.parse({"methods": ["omission"], "sentences": 3}, ""), np.random.default_rng(0),
+            model.network,
+            [(np.arange(len(sources)), batch)],
+            find("pointing").config.parse({"methods": ["omission"], "sentences": 3}, ""),
+            np.random.default_rng(0),
         )
-    )  # fmt: skip
+    )
     assert len(rows) == 4  # one method and three controls, in one piece
 
 

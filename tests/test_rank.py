@@ -69,9 +69,7 @@ def test_spearman_and_weighted_kendall_are_scipys(n: int, length: int, levels: i
     rho, tau = spearman(a, b, mask), weighted_kendall(a, b, mask)
     a, b, some = a[enough], b[enough], mask[enough]
     np.testing.assert_allclose(rho[enough], by_row(stats.spearmanr, a, b, some)[:, 0], rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(
-        tau[enough], by_row(stats.weightedtau, a, b, some)[:, 0], rtol=1e-9, atol=1e-12
-    )
+    np.testing.assert_allclose(tau[enough], by_row(stats.weightedtau, a, b, some)[:, 0], rtol=1e-9, atol=1e-12)
     assert np.isnan(rho[~enough]).all()
     assert np.isnan(tau[~enough]).all()
 

@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from heedful.data.readers import ORIGINALS, Ledger, Raw
-from heedful.data.readers.newsgroups import body
-from heedful.data.readers.rows import word_spans
-from heedful.data.readers.separated import separated_rows
-from heedful.data.readers.simple import evidence_of, read_simple, split_files
-from heedful.data.readers.tables import read_table
+from heedful.data.formats.rows import word_spans
+from heedful.data.formats.simple import evidence_of, read_simple, split_files
+from heedful.data.formats.tables import read_table, separated_rows
+from heedful.data.originals import ORIGINALS, Ledger, Raw
+from heedful.data.originals.newsgroups import body
 from heedful.errors import Mistake
 
 HEEDFUL_DATA = os.environ.get("HEEDFUL_DATA")
@@ -77,9 +76,7 @@ def test_imdb_folders(tmp_path: Path) -> None:
 
 
 def test_adr_table(tmp_path: Path) -> None:
-    write(
-        tmp_path / "adr.csv", 'text,label,exp_split\n"this drug, ""x"", made me dizzy",1,train\nfine,0,test\n'
-    )
+    write(tmp_path / "adr.csv", 'text,label,exp_split\n"this drug, ""x"", made me dizzy",1,train\nfine,0,test\n')
     rows = read("adr", tmp_path)
     assert [(r.text, r.label, r.split) for r in rows] == [
         ('this drug, "x", made me dizzy', "1", "train"),
@@ -142,9 +139,7 @@ def test_ag_news_two_and_four_classes(tmp_path: Path) -> None:
         ("yelp", "yelp_review_full_csv", 1, ("5", "5 stars")),
     ],
 )
-def test_the_large_sets_of_zhang(
-    tmp_path: Path, name: str, folder: str, fields: int, last: tuple[str, str]
-) -> None:
+def test_the_large_sets_of_zhang(tmp_path: Path, name: str, folder: str, fields: int, last: tuple[str, str]) -> None:
     first = ",".join(f'"part {i}, ""so"""' for i in range(fields - 1))
     first = f"{first}," if first else ""
     lines = f'"{last[0]}",{first}"the end.\\nReally"\n"1"{"," * fields}\n'
@@ -306,8 +301,12 @@ def test_the_simple_form_and_its_kinds_of_evidence(tmp_path: Path) -> None:
     assert spans is not None
     assert [text[a:b] for a, b in spans] == ["She slept."]
     assert evidence_of({"spans": [{"effect": "home", "drug": "e"}]}, text) == (
-        (10, 14), (6, 7), (13, 14), (18, 19), (22, 23)
-    )  # fmt: skip
+        (10, 14),
+        (6, 7),
+        (13, 14),
+        (18, 19),
+        (22, 23),
+    )
     assert evidence_of({"n_sst": 2}, "a b c") == ((0, 3),)
     assert evidence_of({}, text) is None
     write(tmp_path / "val.jsonl", '{"text": "a b", "label": 1}\n\n{"text": "c", "label": "x"}\n')
@@ -392,9 +391,7 @@ def test_one_stray_quote_does_not_swallow_the_rest(tmp_path: Path) -> None:
 
 
 def test_quotes_in_tab_separated_files_are_often_just_quotes(tmp_path: Path) -> None:
-    content = (
-        'text\tlabel\n"Great" film\ta\n"Never closed\tb\nhe said "no"\ta\n"two\nlines"\tb\n"tab\tinside"\ta\n'
-    )
+    content = 'text\tlabel\n"Great" film\ta\n"Never closed\tb\nhe said "no"\ta\n"two\nlines"\tb\n"tab\tinside"\ta\n'
     rows = rows_of(write(tmp_path / "x.tsv", content))
     assert [row["text"] for _, row in rows] == [
         '"Great" film',

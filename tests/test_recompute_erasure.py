@@ -11,7 +11,7 @@ import pytest
 
 import heedful
 from commands import script
-from heedful.engine.progress import Progress
+from heedful.engine.running.progress import Progress
 from heedful.store.run import Run
 
 SCRIPT = Path(__file__).parent.parent / "benchmarks" / "recompute_erasure.py"

@@ -10,8 +10,8 @@ import pytest
 
 import heedful
 from commands import script
-from heedful.data.planted import generate
-from heedful.engine.progress import Progress
+from heedful.data.generated.planted import generate
+from heedful.engine.running.progress import Progress
 from heedful.store.run import Run
 
 SCRIPT = Path(__file__).parent.parent / "benchmarks" / "recompute_evidence.py"
@@ -27,10 +27,18 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         for one in generate("majority", 150, seed=3):
             rows.writerow((one.text, one.label, json.dumps([list(span) for span in one.spans])))
     return heedful.train(
-        str(folder / "reviews.csv"), runs=folder / "runs", evidence_column="evidence", tokenizer="whitespace",
-        encoder="bilstm", embedding_dim=8, hidden_dim=8, epochs=3, batch_size=16, learning_rate=0.02,
+        str(folder / "reviews.csv"),
+        runs=folder / "runs",
+        evidence_column="evidence",
+        tokenizer="whitespace",
+        encoder="bilstm",
+        embedding_dim=8,
+        hidden_dim=8,
+        epochs=3,
+        batch_size=16,
+        learning_rate=0.02,
         progress=Progress(quiet=True),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("experiment", METHODS)

@@ -12,12 +12,12 @@ from torch import Tensor, nn
 
 from heedful.config import AttentionName, EncoderName
 from heedful.errors import Mistake
-from heedful.explainers.gradient import gradient_x_input
-from heedful.explainers.relevance import LAYERS, conservation, lrp
-from heedful.explainers.relevance_layers import attention_step, layer_norm, mlp_step
-from heedful.explainers.relevance_rules import Rule, linear
-from heedful.models.classifier import AttentiveClassifier
-from heedful.models.encoders import BiLSTM, Block, Encoder, Transformer
+from heedful.explainers.gradients.gradient import gradient_x_input
+from heedful.explainers.lrp.layers import attention_step, layer_norm, mlp_step
+from heedful.explainers.lrp.relevance import LAYERS, conservation, lrp
+from heedful.explainers.lrp.rules import Rule, linear
+from heedful.models.attentive.classifier import AttentiveClassifier
+from heedful.models.attentive.encoders import BiLSTM, Block, Encoder, Transformer
 from heedful.records import Batch, Tokens
 from zoo import ENCODER_NAMES, KINDS, TaskName, batch, network, row
 
@@ -44,8 +44,7 @@ def sigmoid(z: Array) -> Array:
 def lstm_forward(lstm: nn.LSTM, x: Array) -> list[dict[str, Array]]:
     """Everything an LSTM computes on one text, step by step."""
     W, U, b, d = (
-        getattr(lstm, name).detach().numpy()
-        for name in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
+        getattr(lstm, name).detach().numpy() for name in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
     )
     n = U.shape[1]
     h = c = np.zeros(n)
@@ -63,9 +62,7 @@ def lstm_forward(lstm: nn.LSTM, x: Array) -> list[dict[str, Array]]:
 def lstm_backward(lstm: nn.LSTM, steps: list[dict[str, Array]], R_h: Array) -> Array:
     """Arras et al. 2017: R_h (length, hidden) comes in from above, the relevance of each word goes out."""
     n = R_h.shape[1]
-    W, U = (
-        getattr(lstm, name).detach().numpy()[2 * n : 3 * n].T for name in ("weight_ih_l0", "weight_hh_l0")
-    )
+    W, U = (getattr(lstm, name).detach().numpy()[2 * n : 3 * n].T for name in ("weight_ih_l0", "weight_hh_l0"))
     words = np.zeros(len(steps))
     R_c, R_recurrent = np.zeros(n), np.zeros(n)
     for t in reversed(range(len(steps))):
@@ -132,16 +129,12 @@ def test_the_equations_of_arras_et_al(task: TaskName) -> None:
         text = row(texts, i)
         passage, query = slow_lrp(model, text, int(target[i]))
         mask = text.passage.mask[0].numpy()
-        np.testing.assert_allclose(
-            scores.passage[i, : len(mask)].numpy(), passage * mask, rtol=1e-9, atol=1e-14
-        )
+        np.testing.assert_allclose(scores.passage[i, : len(mask)].numpy(), passage * mask, rtol=1e-9, atol=1e-14)
         if query is not None:
             assert text.query is not None
             assert scores.query is not None
             mask = text.query.mask[0].numpy()
-            np.testing.assert_allclose(
-                scores.query[i, : len(mask)].numpy(), query * mask, rtol=1e-9, atol=1e-14
-            )
+            np.testing.assert_allclose(scores.query[i, : len(mask)].numpy(), query * mask, rtol=1e-9, atol=1e-14)
 
 
 @pytest.mark.parametrize(("encoder", "attention", "task"), KINDS)

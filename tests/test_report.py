@@ -17,17 +17,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.attribution import Part
 from heedful.errors import Mistake
-from heedful.experiments.correlation_published import overall_means
-from heedful.explanation import Explanation
-from heedful.measure.shrinkage import shrink_means
+from heedful.experiments.correlation.published import overall_means
+from heedful.explanation.explanation import Explanation
+from heedful.explanation.record import Part
+from heedful.measure.levels import shrink_means
 from heedful.records import Example
-from heedful.report import assets, export, findings, instances, sample
+from heedful.report import export, findings, instances, sample
+from heedful.report import shell as assets
 from heedful.report.cards import STEPS, check_says
 from heedful.report.describe import commands, warning
-from heedful.report.examples import choose
-from heedful.report.findings import Illustrated
+from heedful.report.findings import Illustrated, choose
 from heedful.report.page import figures, page
 from heedful.report.published import published_in, published_tables
 from heedful.report.words import effects_by_word, relied_sentence, words_by_label
@@ -79,9 +79,7 @@ def test_the_page_is_whole_small_and_asks_for_nothing(html: str) -> None:
     assert len(html.encode()) < 5_000_000
     assert not [tag for tag, _ in found.tags if tag in ("link", "iframe", "object", "embed", "base")]
     assert not [tag for tag, attributes in found.tags if {"src", "srcset", "style"} & set(attributes)]
-    assert not [
-        attributes for _, attributes in found.tags if any(name.startswith("on") for name in attributes)
-    ]
+    assert not [attributes for _, attributes in found.tags if any(name.startswith("on") for name in attributes)]
     links = [a["href"] or "" for tag, a in found.tags if tag == "a" and "hidden" not in a]
     ids = [a["id"] for _, a in found.tags if "id" in a]
     assert len(ids) == len(set(ids))
@@ -91,9 +89,7 @@ def test_the_page_is_whole_small_and_asks_for_nothing(html: str) -> None:
 
 def test_the_policy_names_what_may_run_by_its_hash(html: str) -> None:
     found = Elements(html)
-    policy = next(
-        a["content"] or "" for tag, a in found.tags if a.get("http-equiv") == "Content-Security-Policy"
-    )
+    policy = next(a["content"] or "" for tag, a in found.tags if a.get("http-equiv") == "Content-Security-Policy")
     data = [a.get("type") == "application/json" for tag, a in found.tags if tag == "script"]
     runs = [text for text, is_data in zip(found.scripts, data, strict=True) if not is_data]
     assert len(runs) == 2
@@ -167,9 +163,7 @@ def test_one_experiment_is_enough_for_a_page() -> None:
 def test_examples_are_chosen_for_what_they_say(subject: Illustrated) -> None:
     tables, by_title = subject.findings.tables, {choice.title: choice.place for choice in subject.choices}
     assert len(set(by_title.values())) == len(subject.choices) == 8
-    rows = tables["correlation"].filter(
-        pa.array(np.array(tables["correlation"]["pair"]) == "attention/omission")
-    )
+    rows = tables["correlation"].filter(pa.array(np.array(tables["correlation"]["pair"]) == "attention/omission"))
     readable = [p for p, e in subject.examples.items() if len(e.passage) >= 6]
     same, tau = (
         np.array(rows["same_first"]),
@@ -198,14 +192,9 @@ def test_words_are_named_by_their_mean_effect_drawn_to_that_of_all(subject: Illu
     assert [row["word"] for row in rows] == sorted(means, key=lambda word: (-means[word].value, word))
     for row in rows:
         mean = means[row["word"]]
-        assert [row["effect"], row["low"], row["high"]] == pytest.approx(
-            [mean.value, mean.low, mean.high], abs=1e-4
-        )
+        assert [row["effect"], row["low"], row["high"]] == pytest.approx([mean.value, mean.low, mean.high], abs=1e-4)
         assert row["texts"] == len(by_word[row["word"]]) == len(row["places"])
-        assert all(
-            row["word"] in [w.lower() for w in subject.examples[place].passage.forms]
-            for place in row["places"]
-        )
+        assert all(row["word"] in [w.lower() for w in subject.examples[place].passage.forms] for place in row["places"])
 
 
 def test_a_word_that_was_seen_once_never_leads() -> None:
@@ -241,9 +230,7 @@ def test_the_sample_says_how_explainers_compare(subject: Illustrated) -> None:
     assert (found["integrated_gradients"].passed, found["omission"].passed) == (0, None)
 
 
-def test_instances_hold_every_text_within_a_budget(
-    subject: Illustrated, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_instances_hold_every_text_within_a_budget(subject: Illustrated, monkeypatch: pytest.MonkeyPatch) -> None:
     tables, examples = subject.findings.tables, subject.examples
     listed = instances.list_texts(tables, examples, ("a", "b"))
     assert [row[0] for row in listed["rows"]] == list(examples)

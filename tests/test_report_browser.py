@@ -42,9 +42,7 @@ def unfold(seen: Opened) -> None:
     seen.ask("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
 
 
-def test_from_disk_without_network_every_figure_is_drawn_and_nothing_complains(
-    chromium: Browser, report: Path
-) -> None:
+def test_from_disk_without_network_every_figure_is_drawn_and_nothing_complains(chromium: Browser, report: Path) -> None:
     with opened(chromium, report, ready=READY) as seen:
         assert seen.complaints == []
         assert [address for address in seen.requests if not address.startswith(("file:", "data:"))] == []
@@ -61,9 +59,7 @@ def test_clicking_a_bar_or_a_point_filters_the_instances(chromium: Browser, repo
         assert "60 of 60" in status.inner_text()
         unfold(seen)
         bars = seen.page.locator(f"{HISTOGRAM} .mark-rect path[aria-label]")
-        tallest = max(
-            range(bars.count()), key=lambda i: (bars.nth(i).bounding_box() or {"height": 0})["height"]
-        )
+        tallest = max(range(bars.count()), key=lambda i: (bars.nth(i).bounding_box() or {"height": 0})["height"])
         texts = int(bars.nth(tallest).get_attribute("aria-label").split("texts: ")[1].split(";")[0])  # type: ignore[union-attr]
         bars.nth(tallest).click()
         assert status.inner_text() == f"{texts} of 60 texts"

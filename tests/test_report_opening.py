@@ -16,8 +16,8 @@ import webruns
 import zoo
 from browser import browser, opened
 from heedful.api.pages import arithmetic_of, write_report
-from heedful.engine.train import load
-from heedful.experiments.pooled import PooledStates
+from heedful.engine.tasks.train import load
+from heedful.experiments.edited_attention.pooled import PooledStates
 from heedful.models.model import Model
 from heedful.report.instances import measures
 from heedful.report.opening import READABLE, typical
@@ -45,9 +45,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return webruns.make_run(
-        tmp_path_factory.mktemp("runs"), "made-bilstm", webruns.examples(TEXTS), encoder="bilstm"
-    )
+    return webruns.make_run(tmp_path_factory.mktemp("runs"), "made-bilstm", webruns.examples(TEXTS), encoder="bilstm")
 
 
 @pytest.fixture(scope="module")

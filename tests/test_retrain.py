@@ -7,15 +7,15 @@ import pytest
 
 from heedful.config import RunConfig
 from heedful.errors import Mistake
-from heedful.experiments import Trial, find
-from heedful.experiments.retrain import RetrainConfig, copies
+from heedful.experiments import Result, find
+from heedful.experiments.ground_truth.retrain import RetrainConfig, copies
 from material import table_of_retrain
 
 
 @pytest.mark.parametrize(("lost", "grade"), [(0.2, "for"), (0.05, "mixed"), (0.0, "against")])
 def test_the_grade_goes_by_what_is_lost_beyond_random_words(lost: float, grade: str) -> None:
     table = table_of_retrain(300, lost=lost)
-    found = find("retrain").verdict(Trial("retrain", table, {}))
+    found = find("retrain").verdict(Result("retrain", table, {}))
     assert found is not None
     assert found.grade == grade
     assert found.value == pytest.approx(lost)
@@ -24,9 +24,7 @@ def test_the_grade_goes_by_what_is_lost_beyond_random_words(lost: float, grade: 
     assert [point["fraction"] for point in summary["curves"]["attention"]] == [0.5, 0.9]
     assert summary["none"]["mean"] == pytest.approx(0.8)
     rows = [row for row in table.to_pylist() if row["method"] == "attention" and row["fraction"] == 0.9]
-    assert summary["curves"]["attention"][1]["mean"] == pytest.approx(
-        np.mean([row["correct"] for row in rows])
-    )
+    assert summary["curves"]["attention"][1]["mean"] == pytest.approx(np.mean([row["correct"] for row in rows]))
 
 
 def test_the_recursive_form_removes_a_share_of_what_is_left() -> None:

@@ -13,10 +13,10 @@ import torch
 import zoo
 from heedful.config import EncoderName
 from heedful.experiments import find
-from heedful.experiments.experiment import to_table
-from heedful.explainers.occlusion import omission
+from heedful.experiments.framework.experiment import to_table
+from heedful.explainers.perturbation.occlusion import omission
 from heedful.measure.rank import kendall
-from heedful.models.classifier import AttentiveClassifier
+from heedful.models.attentive.classifier import AttentiveClassifier
 from heedful.models.link import LOG_ODDS, SIGMOIDS, SOFTMAX, Link
 from heedful.records import Batch
 
@@ -74,18 +74,14 @@ def _sure(encoder: EncoderName, task: zoo.TaskName) -> AttentiveClassifier:
 
 @pytest.mark.parametrize("task", ["binary", "several"])
 @pytest.mark.parametrize("encoder", ["bilstm", "cnn", "average"])
-def test_ranks_of_leave_one_out_are_those_of_a_float64_network(
-    encoder: EncoderName, task: zoo.TaskName
-) -> None:
+def test_ranks_of_leave_one_out_are_those_of_a_float64_network(encoder: EncoderName, task: zoo.TaskName) -> None:
     """tau equals that of the network in float64, its changed texts read one by one.
 
     To seven digits: deleting either of two equal words is the same to an average, and rounding is not to rank them.
     """
     model, batch = _sure(encoder, task), zoo.batch([9, 14, 6, 12, 20])
     experiment = find("correlation")
-    rows = to_table(
-        experiment.run(model, [(np.arange(5), batch)], experiment.config(), np.random.default_rng(0))
-    )
+    rows = to_table(experiment.run(model, [(np.arange(5), batch)], experiment.config(), np.random.default_rng(0)))
     pairs = np.array(rows["pair"])
     double = copy.deepcopy(model).double()
     scores = np.zeros(batch.passage.mask.shape)

@@ -18,7 +18,7 @@ pytest.importorskip("transformers", reason="transformers is not installed")
 import transformer_zoo
 from heedful.errors import Mistake
 from heedful.explainers import EXPLAINERS, Scores
-from heedful.explainers.rollout import max_flows
+from heedful.explainers.attention.rollout import max_flows
 from heedful.models.huggingface import HuggingFaceNetwork
 from heedful.models.network import Edit, Output, SelfAttends
 from heedful.records import Batch
@@ -130,8 +130,7 @@ def test_attention_x_norm(layer: int, row: str, heads: Any) -> None:
     scores = run("attention_x_norm", model, batch, layer=layer, row=row, heads=heads)
     chosen, number = list(range(HEADS)) if heads is None else list(np.atleast_1d(heads)), layer % LAYERS
     W_v, b_v, W_o = (
-        model.get_parameter(f"layers.{number}.{name}").detach().numpy()
-        for name in ("v.weight", "v.bias", "out.weight")
+        model.get_parameter(f"layers.{number}.{name}").detach().numpy() for name in ("v.weight", "v.bias", "out.weight")
     )
     for i in range(len(batch)):
         _, states, weights = by_hand(model, ids_of(batch, i))
@@ -176,9 +175,7 @@ def layer_with_zero_value(model: ToyTransformer, number: int, h: Array, j: int) 
         v[:, j] = 0  # in every head
         mixed = ((q @ k.transpose(1, 2) / SIZE**0.5).softmax(-1) @ v).transpose(0, 1).reshape(len(x), DIM)
         middle = parts["norm"](x + parts["out"](mixed))
-        out: Array = parts["norm_mlp"](
-            middle + parts["down"](nn.functional.gelu(parts["up"](middle)))
-        ).numpy()
+        out: Array = parts["norm_mlp"](middle + parts["down"](nn.functional.gelu(parts["up"](middle)))).numpy()
     return out
 
 
@@ -213,9 +210,7 @@ def test_what_is_asked_is_checked(name: str) -> None:
 def test_models_that_lack_what_is_needed_are_refused_by_name(name: str) -> None:
     explainer = EXPLAINERS[name]
     explainer.check(ToyTransformer.can)
-    with pytest.raises(
-        Mistake, match=rf"{name} needs a model in whose layers every token attends .*self_attends"
-    ):
+    with pytest.raises(Mistake, match=rf"{name} needs a model in whose layers every token attends .*self_attends"):
         explainer.check(zoo.network().can, "sst-bilstm")
     if "edits_attention" in explainer.needs:
         with pytest.raises(Mistake, match="under other attention weights"):
@@ -271,9 +266,7 @@ VALUES = {  # of layer 1: values, output projection
 }
 ROWS = {"first": 0, "last": -1}
 EDITED = [
-    family
-    for family in (*transformer_zoo.FAMILIES, *transformer_zoo.OTHERS)
-    if family not in transformer_zoo.UNEDITED
+    family for family in (*transformer_zoo.FAMILIES, *transformer_zoo.OTHERS) if family not in transformer_zoo.UNEDITED
 ]
 
 

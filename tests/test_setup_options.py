@@ -9,10 +9,9 @@ import pytest
 import torch
 
 from heedful.config import ModelConfig
-from heedful.data.batching import encode
-from heedful.data.tokenise import tokenizer
-from heedful.data.vocabulary import Vocabulary
-from heedful.data.word_encoder import WordEncoder
+from heedful.data.text.batching import encode
+from heedful.data.text.tokenise import tokenizer
+from heedful.data.text.vocabulary import Vocabulary, WordEncoder
 from heedful.explainers import EXPLAINERS
 from heedful.models import build
 from heedful.models.model import Model
@@ -53,12 +52,8 @@ def test_the_query_has_embeddings_of_its_own(encoder: str) -> None:
 @pytest.mark.parametrize(
     "settings", [{"separate_embeddings": True}, {"encoder": "cnn", "query_pooling": "max_of_words"}]
 )
-@pytest.mark.parametrize(
-    "name", ["gradient_x_input", "integrated_gradients", "lrp", "occlusion", "omission", "mask"]
-)
-def test_scores_of_passage_and_query_alone_are_those_in_the_batch(
-    name: str, settings: dict[str, Any]
-) -> None:
+@pytest.mark.parametrize("name", ["gradient_x_input", "integrated_gradients", "lrp", "occlusion", "omission", "mask"])
+def test_scores_of_passage_and_query_alone_are_those_in_the_batch(name: str, settings: dict[str, Any]) -> None:
     model, batch = made(**settings)
     target = torch.tensor([0, 1])
     together = EXPLAINERS.find(name).run(model.network, batch, target, parts="both")

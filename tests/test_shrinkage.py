@@ -8,7 +8,7 @@ from statistics import fmean, variance
 import numpy as np
 import pytest
 
-from heedful.measure.shrinkage import shrink_means
+from heedful.measure.levels import shrink_means
 
 
 def simulated(seed: int, groups: int = 300) -> tuple[np.ndarray, list[np.ndarray]]:

@@ -17,18 +17,18 @@ import heedful
 from heedful.api import run_experiments, write_report
 from heedful.cli import app
 from heedful.config import DataOptions
-from heedful.data.labels import match_labels
-from heedful.data.planted import generate
-from heedful.engine.model_sources import RUN_FOLDERS, MemorySource, RunSource, find_source
-from heedful.engine.other_data import read_as
-from heedful.engine.plan import ask, plan_for_run
-from heedful.engine.progress import Progress
+from heedful.data.corpora.labels import match_labels
+from heedful.data.generated.planted import generate
+from heedful.engine.running.progress import Progress
+from heedful.engine.sources.models import RUN_FOLDERS, MemorySource, RunSource, find_source
+from heedful.engine.sources.other_data import read_as
+from heedful.engine.tasks.plan import ask, plan_for_run
 from heedful.errors import Mistake
 from heedful.registry import MODEL_FAMILIES
+from heedful.server.app import create_app
+from heedful.server.stored.library import Library
 from heedful.store.run import Run
 from heedful.store.texts import read_texts
-from heedful.web.app import create_app
-from heedful.web.library import Library
 
 QUIET = Progress(quiet=True)
 SMALL: dict[str, Any] = {
@@ -166,9 +166,7 @@ def test_other_data_are_asked_about_kept_and_not_computed_again(run: Run, tmp_pa
     again = heedful.run("permutation", run.path, file, data_options=COLUMNS, permutations=3)
     assert again.table.equals(rows.table)
     assert trial.results.rows_path("permutation", plan_key(trial)).stat().st_mtime_ns == stamp
-    assert not (
-        run.path / "results" / "permutation.parquet"
-    ).exists()  # nothing of it in the run's own folder
+    assert not (run.path / "results" / "permutation.parquet").exists()  # nothing of it in the run's own folder
 
 
 def plan_key(trial: Run) -> str:
@@ -216,9 +214,7 @@ def test_labels_that_do_not_match_are_refused_with_both_lists(run: Run, tmp_path
 
 
 def test_texts_without_labels(run: Run, tmp_path: Path) -> None:
-    file = write_table(
-        tmp_path / "texts.csv", [(one.text,) for one in generate("single", 12, seed=1)], ("text",)
-    )
+    file = write_table(tmp_path / "texts.csv", [(one.text,) for one in generate("single", 12, seed=1)], ("text",))
     rows = heedful.run("permutation", run, data=file, permutations=2)
     assert len(rows) == 12
     (trial,) = trials(run)
@@ -232,9 +228,7 @@ def test_a_model_in_memory_is_asked_and_nothing_is_kept(run: Run, tmp_path: Path
     kept = heedful.run("permutation", run, data=file, data_options=COLUMNS, limit=6, permutations=2)
     (trial,) = trials(run)
     shutil.rmtree(trial.path)
-    told = heedful.run(
-        "permutation", heedful.load(run), data=file, data_options=COLUMNS, limit=6, permutations=2
-    )
+    told = heedful.run("permutation", heedful.load(run), data=file, data_options=COLUMNS, limit=6, permutations=2)
     assert told.table.equals(kept.table.replace_schema_metadata(None))
     assert trials(run) == []
 
@@ -252,10 +246,7 @@ def test_splits_of_a_file(run: Run, tmp_path: Path) -> None:
     assert read_as(source, split, plain, "dev").only is None
     with pytest.raises(Mistake, match="no test split"):
         heedful.run("permutation", run, data=split, data_options=COLUMNS)
-    assert (
-        len(heedful.run("permutation", run, data=split, data_options=COLUMNS, split="dev", permutations=2))
-        == 10
-    )
+    assert len(heedful.run("permutation", run, data=split, data_options=COLUMNS, split="dev", permutations=2)) == 10
 
 
 def test_a_runs_own_data_stay_its_own(run: Run) -> None:

@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 
 import zoo
-from heedful.attribution import Attribution
 from heedful.config import ModelConfig
 from heedful.experiments import find, to_table
-from heedful.experiments.observe import observer
-from heedful.experiments.rankings import attention_gradient
+from heedful.experiments.edited_attention.observe import observer
+from heedful.experiments.erasure.smallest_set import attention_gradient
 from heedful.explainers import EXPLAINERS
-from heedful.explainers.decomposition import decompose
+from heedful.explainers.lrp.decomposition import decompose
+from heedful.explanation.record import Attribution
 from heedful.models import build
-from heedful.models.classifier import AttentiveClassifier
-from heedful.models.sparse import entmax15, sparsemax
+from heedful.models.attentive.classifier import AttentiveClassifier
+from heedful.models.attentive.sparse import entmax15, sparsemax
 from heedful.records import Batch
 from heedful.registry import ATTENTIONS
 from test_hierarchical import documents
@@ -92,9 +92,7 @@ def sparse_model(
 @each_attention
 @pytest.mark.parametrize("task", ["binary", "several", "nli"])
 @pytest.mark.parametrize("general", [False, True])
-def test_erasing_a_word_without_weight_changes_nothing(
-    attention: str, task: zoo.TaskName, general: bool
-) -> None:
+def test_erasing_a_word_without_weight_changes_nothing(attention: str, task: zoo.TaskName, general: bool) -> None:
     """Bit for bit, by itself, with others, and as the beginning of an order."""
     batch = zoo.batch([8, 3, 11, 1], task)
     model = sparse_model(attention, batch, task)
@@ -105,9 +103,7 @@ def test_erasing_a_word_without_weight_changes_nothing(
     every = torch.cat([one, none.unsqueeze(1)], dim=1)
     found = seen.erase(every)
     assert torch.equal(found, seen.y.unsqueeze(1).expand_as(found))
-    order = torch.where(seen.real, seen.alpha, torch.inf).argsort(
-        dim=1, stable=True
-    )  # those without weight first
+    order = torch.where(seen.real, seen.alpha, torch.inf).argsort(dim=1, stable=True)  # those without weight first
     along = seen.erase_along(order)
     for text, n in enumerate(none.sum(1).tolist()):
         assert torch.equal(along[text, :n], seen.y[text].expand(n, -1))
@@ -129,9 +125,7 @@ def test_the_network_itself_does_not_read_a_word_without_weight(attention: str) 
 
 @each_attention
 @pytest.mark.parametrize("encoder", ["lstm", "average"])
-def test_a_gradient_with_attention_held_says_nothing_of_words_without_weight(
-    attention: str, encoder: str
-) -> None:
+def test_a_gradient_with_attention_held_says_nothing_of_words_without_weight(attention: str, encoder: str) -> None:
     """To an average a word matters through its own state alone. Through the weights themselves it may matter."""
     batch = zoo.batch([9, 4])
     model = sparse_model(attention, batch, encoder=encoder)
@@ -166,9 +160,7 @@ def test_importance_of_words_without_weight(task: zoo.TaskName) -> None:
     for row in rows:
         support = int((seen.alpha[row["example"]] > 0).sum())
         if row["ranking"] == "attention" and row["removed"] is not None:
-            assert (
-                row["smallest_high"] <= row["removed"] < support
-            )  # when all weight is gone nothing has flipped
+            assert row["smallest_high"] <= row["removed"] < support  # when all weight is gone nothing has flipped
 
 
 def test_rank_correlation_counts_words_without_weight_as_ties() -> None:
@@ -184,16 +176,12 @@ def test_rank_correlation_counts_words_without_weight_as_ties() -> None:
     assert (alpha[batch.passage.mask.numpy()] == 0).sum() > 2
     found = {row["example"]: row["tau"] for row in rows if row["pair"] == "attention/omission"}
     for i, mask in enumerate(batch.passage.mask.numpy()):
-        assert found[i] == pytest.approx(
-            stats.kendalltau(alpha[i, mask], scores[i, mask]).statistic, abs=1e-9
-        )
+        assert found[i] == pytest.approx(stats.kendalltau(alpha[i, mask], scores[i, mask]).statistic, abs=1e-9)
 
 
 @each_attention
 def test_a_hierarchical_model_is_taken_apart_with_its_weights_as_gates(attention: str) -> None:
-    config = ModelConfig(
-        encoder="average", attention=attention, embedding_dim=6, hidden_dim=8, hierarchical=True
-    )
+    config = ModelConfig(encoder="average", attention=attention, embedding_dim=6, hidden_dim=8, hierarchical=True)
     model, batch = build(config, zoo.N_WORDS, 2).double().eval(), documents([[3, 5], [4, 1, 2]])
     with torch.no_grad():
         for parameter in (*model.attention.parameters(), *model.sentence_attention.parameters()):  # type: ignore[union-attr]
@@ -216,9 +204,7 @@ def test_the_support_is_summarised() -> None:
     batch = zoo.batch([8, 11])
     model = sparse_model("additive_sparsemax", batch)
     experiment = find("adversarial")
-    table = to_table(
-        experiment.run(model, [(np.arange(2), batch)], experiment.config(), np.random.default_rng(0))
-    )
+    table = to_table(experiment.run(model, [(np.arange(2), batch)], experiment.config(), np.random.default_rng(0)))
     alpha, mask = model(batch).alpha.detach(), batch.passage.mask
     shares = [float((alpha[i][mask[i]] > 0).double().mean()) for i in range(2)]
     assert experiment.summarise(table)["overall"]["support"] == pytest.approx(np.mean(shares))

@@ -14,15 +14,15 @@ import torch
 
 import zoo
 from adversaries import strong
-from heedful.experiments.adversary_exact import exact_adversary
-from heedful.experiments.adversary_general import general_adversary
-from heedful.experiments.observe import EditedAttention, observer
-from heedful.experiments.permutation import changes
-from heedful.experiments.pooled import PooledStates
-from heedful.explainers.one_word import CONTEXTS, change_each_word, has_structure
-from heedful.explainers.path_bilstm import BiLSTMPathGradient
-from heedful.explainers.path_gradient import PathGradient, gradients_of
-from heedful.models.classifier import AttentiveClassifier
+from heedful.experiments.adversarial.exact import exact_adversary
+from heedful.experiments.adversarial.search import general_adversary
+from heedful.experiments.attention.permutation import changes
+from heedful.experiments.edited_attention.observe import EditedAttention, observer
+from heedful.experiments.edited_attention.pooled import PooledStates
+from heedful.explainers.gradients.path import PathGradient, gradients_of
+from heedful.explainers.gradients.recurrent import BiLSTMPathGradient
+from heedful.explainers.perturbation.one_word import CONTEXTS, change_each_word, has_structure
+from heedful.models.attentive.classifier import AttentiveClassifier
 from heedful.models.network import CAPABILITIES, token_budget
 from heedful.registry import ENCODERS
 
@@ -78,10 +78,7 @@ def test_asked_under_other_weights(task: zoo.TaskName) -> None:
     assert type(slow) is EditedAttention
     torch.testing.assert_close(fast.alpha, slow.alpha, atol=1e-15, rtol=0)
     assert np.array_equal(fast.predicted, slow.predicted)
-    alphas = (
-        torch.rand(4, 5, 9, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-        * fast.real[:, None]
-    )
+    alphas = torch.rand(4, 5, 9, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) * fast.real[:, None]
     alphas = alphas / alphas.sum(-1, keepdim=True)
     torch.testing.assert_close(fast.decode(alphas), slow.decode(alphas), atol=1e-12, rtol=0)
     one, other = (changes(seen, [np.random.default_rng(i) for i in range(4)], 7) for seen in (fast, slow))
@@ -115,9 +112,7 @@ def test_a_network_can_what_it_says() -> None:
     weights = model.attentions(batch)  # (batch, layers, heads, to, from)
     assert weights.shape == (4, 1, 1, 1, batch.passage.ids.shape[1])
     assert torch.equal(model(batch, edit=lambda layer, weights: weights).logits, own.logits)
-    even = model(
-        batch, edit=lambda layer, weights: batch.passage.mask[:, None, None] / weights.new_tensor(3.0)
-    )
+    even = model(batch, edit=lambda layer, weights: batch.passage.mask[:, None, None] / weights.new_tensor(3.0))
     assert not torch.equal(even.logits, own.logits)
     assert isinstance(model, AttentiveClassifier)
 

@@ -11,10 +11,8 @@ from scipy import optimize, stats
 
 from coverage_of_intervals import SHAPES, coverage, coverage_over_runs
 from heedful.measure import statistics
-from heedful.measure.discovery import benjamini_hochberg
 from heedful.measure.levels import over_runs
 from heedful.measure.paired import paired
-from heedful.measure.power import minimum_detectable, texts_needed
 from heedful.measure.statistics import (
     FEW,
     between_seeds,
@@ -24,6 +22,7 @@ from heedful.measure.statistics import (
     significant,
     summarise,
 )
+from heedful.measure.tests import benjamini_hochberg, minimum_detectable, texts_needed
 
 NAN = float("nan")
 

@@ -25,9 +25,7 @@ NOTES = {"history": [{"epoch": 1, "loss": 0.5}], "threads": 1}
 
 def a_run(path: Path) -> Run:
     weights = {"w": np.arange(6.0).reshape(2, 3)}
-    run = create(
-        path, {"config": {"dataset": "sst"}, "labels": ["a"]}, ("<pad>",), weights, {"x": weights["w"]}, NOTES
-    )
+    run = create(path, {"config": {"dataset": "sst"}, "labels": ["a"]}, ("<pad>",), weights, {"x": weights["w"]}, NOTES)
     run.write_summary("performance", {"accuracy": 1.0})
     return run
 
@@ -112,9 +110,7 @@ def test_a_lock_excludes_another_process_and_ends_with_its_holder(tmp_path: Path
     )
 
     def ours(key: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-c", asks, str(tmp_path), key], capture_output=True, text=True
-        )
+        done = subprocess.run([sys.executable, "-c", asks, str(tmp_path), key], capture_output=True, text=True)
         return done.stdout.strip()
 
     with lock(tmp_path, "abcdef0123456789abcd") as mine:
@@ -151,9 +147,7 @@ def damage(path: Path, place: float, cut: bool) -> None:
 def test_sums_are_those_of_sha256sum(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a")
     write_sums(tmp_path, ["a.txt"])
-    assert (
-        subprocess.run(["sha256sum", "-c", "SHA256SUMS"], cwd=tmp_path, capture_output=True).returncode == 0
-    )
+    assert subprocess.run(["sha256sum", "-c", "SHA256SUMS"], cwd=tmp_path, capture_output=True).returncode == 0
     check_sums(tmp_path, read_sums(tmp_path))
     (tmp_path / "a.txt").write_text("b")
     with pytest.raises(Damaged, match=r"a\.txt is damaged"):

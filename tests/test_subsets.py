@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.config import DataOptions
-from heedful.data import corpora
-from heedful.data.splits import draw_subset
-from heedful.data.tokenise import tokenizer
+from heedful.data.corpora import load as corpora
+from heedful.data.corpora.splits import draw_subset
+from heedful.data.text.tokenise import tokenizer
 from heedful.records import Corpus
 
 
@@ -41,8 +41,7 @@ def table(folder: Path) -> Path:
             rows = csv.writer(file)
             rows.writerow(("text", "label"))
             rows.writerows(
-                (f"{split} text number {i} is {'good' if i % 3 else 'bad'}", "yes" if i % 3 else "no")
-                for i in range(n)
+                (f"{split} text number {i} is {'good' if i % 3 else 'bad'}", "yes" if i % 3 else "no") for i in range(n)
             )
     return folder / "train.csv"
 

@@ -31,7 +31,7 @@ def modules_after(code: str) -> set[str]:
     [
         "import heedful",
         "import heedful.cli",
-        "import heedful.explanation",
+        "import heedful.explanation.explanation",
         "import heedful.measure.distance, heedful.store.run, heedful.config",
         "from heedful.cli import app\ntry:\n    app(['--help'])\nexcept SystemExit:\n    pass",
     ],
@@ -42,9 +42,7 @@ def test_starting_needs_nothing_heavy(code: str) -> None:
 
 
 def test_the_public_names() -> None:
-    names = (
-        "Explanation Mistake adversary audit explain list_corpora list_experiments list_explainers load run"
-    )
+    names = "Explanation Mistake adversary audit explain list_corpora list_experiments list_explainers load run"
     assert " ".join(sorted(heedful.__all__)) == f"{names} train wrap"
     for name in heedful.__all__:
         assert getattr(heedful, name).__doc__

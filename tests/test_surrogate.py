@@ -11,9 +11,9 @@ import torch
 
 import zoo
 from heedful.errors import Mistake
-from heedful.explainers.edits import Edits
-from heedful.explainers.perturb import predict
-from heedful.explainers.surrogate import lime, shap
+from heedful.explainers.perturbation.edits import Edits
+from heedful.explainers.perturbation.perturb import predict
+from heedful.explainers.perturbation.surrogate import lime, shap
 from heedful.records import Batch, Tokens
 from zoo import score
 
@@ -32,9 +32,7 @@ def test_shap_is_exact_for_few_words() -> None:
         subsets = np.array(list(np.ndindex(*(2,) * n)), dtype=bool)  # (2^n, n)
         keep = np.ones((len(subsets), n + 2), dtype=bool)
         keep[:, 1:-1] = subsets
-        logits = predict(
-            model, batch, Edits.keeping(batch.passage, np.zeros(len(keep), dtype=np.int64), keep)
-        )
+        logits = predict(model, batch, Edits.keeping(batch.passage, np.zeros(len(keep), dtype=np.int64), keep))
         f = dict(
             zip(
                 map(tuple, subsets.tolist()),
@@ -59,13 +57,9 @@ def test_shap_is_complete() -> None:
     found = shap(model, batch, target, of="probability", n_permutations=3)
     assert found.gap is not None
     assert found.scale is not None
-    none = Edits.keeping(
-        batch.passage, np.array([0, 1]), np.zeros(tuple(batch.passage.ids.shape), dtype=bool)
-    )
+    none = Edits.keeping(batch.passage, np.array([0, 1]), np.zeros(tuple(batch.passage.ids.shape), dtype=bool))
     with torch.no_grad():
-        change = model(batch).score(target, "probability") - score(
-            predict(model, batch, none), target, "probability"
-        )
+        change = model(batch).score(target, "probability") - score(predict(model, batch, none), target, "probability")
     torch.testing.assert_close(found.passage.sum(1), change, atol=1e-12, rtol=0)
     torch.testing.assert_close(found.scale, found.passage.abs().amax(1), atol=1e-12, rtol=0)
     assert found.query is not None

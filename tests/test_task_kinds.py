@@ -14,18 +14,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 import heedful
-from heedful.data import corpora
-from heedful.engine.carry_out import carry_out
-from heedful.engine.configure import configure
-from heedful.engine.kinds import TASK_KINDS, Kind
-from heedful.engine.plan import Plan, ask, plan
-from heedful.engine.progress import Progress
-from heedful.engine.status import plan_status
-from heedful.engine.task import Task, TaskKind
-from heedful.engine.workspace import Workspace
+from heedful.data.corpora import load as corpora
+from heedful.engine.running.execute import execute
+from heedful.engine.running.progress import Progress
+from heedful.engine.running.workspace import Workspace
+from heedful.engine.tasks.configure import configure
+from heedful.engine.tasks.kinds import TASK_KINDS, Kind
+from heedful.engine.tasks.plan import Plan, ask, plan
+from heedful.engine.tasks.status import plan_status
+from heedful.engine.tasks.task import Task, TaskKind
 from heedful.errors import Mistake
 from heedful.explainers import Explainer, Scores
-from heedful.models.classifier import AttentiveClassifier
+from heedful.models.attentive.classifier import AttentiveClassifier
 from heedful.records import Batch
 from heedful.registry import EXPLAINERS
 from heedful.store.run import Run
@@ -48,9 +48,7 @@ def count_words(
     return {"counts": counts // 2, "drawn": rng.random(3)}
 
 
-def rarity(
-    network: AttentiveClassifier, batch: Batch, target: Tensor, *, state: Mapping[str, NDArray[Any]]
-) -> Scores:
+def rarity(network: AttentiveClassifier, batch: Batch, target: Tensor, *, state: Mapping[str, NDArray[Any]]) -> Scores:
     """A word's score is 1 / (1 + how often it was seen): (batch, length)."""
     seen = torch.from_numpy(state["counts"])[batch.passage.ids]
     return Scores((1 / (1 + seen.float())) * batch.passage.mask)
@@ -107,7 +105,7 @@ def test_what_an_explainer_learns_is_planned_once_and_only_where_it_is_used(tmp_
 
 def test_it_learns_once_is_kept_and_damage_is_seen(tmp_path: Path) -> None:
     made, place = small(reviews(tmp_path / "reviews.csv", 80)), Workspace(tmp_path / "runs")
-    assert carry_out(made, place, QUIET, "here", cores=1).complete
+    assert execute(made, place, QUIET, "here", cores=1).complete
     (fit,) = made.of("fit")
     run = place.run(fit.run)
     corpus = corpora.load(run.config.dataset, options=run.config.data)
@@ -118,14 +116,14 @@ def test_it_learns_once_is_kept_and_damage_is_seen(tmp_path: Path) -> None:
             expected[form] = expected.get(form, 0) + 1
     learnt = run.fitted("rarity", fit.key)["counts"]
     assert {word: int(n) for word, n in zip(run.words, learnt, strict=True) if n} == expected
-    assert not carry_out(made, place, QUIET, "here", cores=1).done
+    assert not execute(made, place, QUIET, "here", cores=1).done
     path, before = run.fitted_path("rarity", fit.key), run.fitted("rarity", fit.key)
     whole = path.read_bytes()
     path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     found = plan_status(made, place)
     assert found[fit.key].state == "damaged"
     assert str(path) in found[fit.key].note
-    report = carry_out(made, place, QUIET, "here", cores=1)
+    report = execute(made, place, QUIET, "here", cores=1)
     assert report.complete
     after = run.fitted("rarity", fit.key)  # the header of the file has no order: its content counts
     assert {name: array.tobytes() for name, array in after.items()} == {
@@ -136,7 +134,7 @@ def test_it_learns_once_is_kept_and_damage_is_seen(tmp_path: Path) -> None:
 def test_explain_uses_what_was_learnt(tmp_path: Path) -> None:
     made, place = small(reviews(tmp_path / "reviews.csv", 80)), Workspace(tmp_path / "runs")
     (train,) = made.of("train")
-    assert carry_out(Plan({train.key: train}, made.sources), place, QUIET, "here", cores=1).complete
+    assert execute(Plan({train.key: train}, made.sources), place, QUIET, "here", cores=1).complete
     run = Run(place.runs / train.run)
     text = " ".join(run.words[10:14])
     (explained,) = heedful.explain(run, [text], ["rarity", "attention"])
@@ -152,7 +150,7 @@ def test_explain_uses_what_was_learnt(tmp_path: Path) -> None:
 def test_other_data_have_nothing_to_learn_from(tmp_path: Path) -> None:
     made, place = small(reviews(tmp_path / "reviews.csv", 80)), Workspace(tmp_path / "runs")
     (train,) = made.of("train")
-    assert carry_out(Plan({train.key: train}, made.sources), place, QUIET, "here", cores=1).complete
+    assert execute(Plan({train.key: train}, made.sources), place, QUIET, "here", cores=1).complete
     other = reviews(tmp_path / "other.csv", 10)
     with pytest.raises(Mistake, match="rarity learns from a run's own training texts"):
         heedful.run("correlation", place.runs / train.run, data=other, pairs=[["attention", "rarity"]])

@@ -10,15 +10,15 @@ from starlette.testclient import TestClient
 
 import heedful
 import webruns
-from heedful.data.planted import generate
-from heedful.engine.carry_out import train_one
-from heedful.engine.configure import configure
-from heedful.engine.progress import Progress
-from heedful.engine.workspace import Workspace
+from heedful.data.generated.planted import generate
+from heedful.engine.running.execute import train_one
+from heedful.engine.running.progress import Progress
+from heedful.engine.running.workspace import Workspace
+from heedful.engine.tasks.configure import configure
 from heedful.errors import Mistake
+from heedful.server.app import create_app
+from heedful.server.stored.library import Library
 from heedful.store.texts import keep_texts, read_texts, texts_files, texts_path
-from heedful.web.app import create_app
-from heedful.web.library import Library
 
 EXAMPLES = webruns.examples(webruns.SENTENCES, webruns.SENTENCES[::-1])
 

@@ -18,11 +18,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from spacy.tokenizer import Tokenizer as SpacyTokenizer
 
-from heedful.data import tokenise
-from heedful.data.readers.rows import Raw
-from heedful.data.recipe import Recipe
-from heedful.data.row_words import RowTokenizer
-from heedful.data.tokenise import MemoisedSpacy, Tokenizer, tokenise_all, tokenizer
+from heedful.data.corpora.recipe import Recipe
+from heedful.data.corpora.row_words import RowTokenizer
+from heedful.data.formats.rows import Raw
+from heedful.data.text import tokenise
+from heedful.data.text.tokenise import MemoisedSpacy, Tokenizer, tokenise_all, tokenizer
 from heedful.errors import Mistake
 from heedful.records import TokenizerName, Words
 

@@ -21,9 +21,7 @@ def run_cell(source: str, names: dict[str, Any]) -> Any:
     return None if shown is None else eval(compile(shown, "tour", "eval"), names)
 
 
-def test_every_cell_runs_and_shows_what_the_text_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_cell_runs_and_shows_what_the_text_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     cells = json.loads(TOUR.read_text(encoding="utf-8"))["cells"]

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 import zoo
-from heedful.experiments.observe import EditedAttention, View, observer
-from heedful.experiments.permutation import changes
+from heedful.experiments.attention.permutation import changes
+from heedful.experiments.edited_attention.observe import EditedAttention, View, observer
 from heedful.models.network import Differentiable, SelfAttends
 from heedful.records import Batch
 from toy_transformer import HEADS, LAYERS, Array, ToyTransformer, by_hand
@@ -110,9 +110,7 @@ def test_asked_under_other_weights(layer: int, heads: tuple[int, ...] | None) ->
             one = {(number, h): shared(own[h], words, alphas[i, k, :n]) for h in chosen}
             other = {(number, h): moved(own[h], words, places[i, k, :n].tolist()) for h in chosen}
             np.testing.assert_allclose(decoded[i, k], probabilities(by_hand(model, ids, one)[0]), atol=1e-12)
-            np.testing.assert_allclose(
-                permuted[i, k], probabilities(by_hand(model, ids, other)[0]), atol=1e-12
-            )
+            np.testing.assert_allclose(permuted[i, k], probabilities(by_hand(model, ids, other)[0]), atol=1e-12)
 
 
 def test_permutation_of_one_head() -> None:

@@ -11,11 +11,11 @@ import torch
 from torch.nn import functional as F
 
 from heedful.config import ModelConfig, TrainingConfig
-from heedful.data.batching import CPU, Encoded, Texts
+from heedful.data.text.batching import CPU, Encoded, Texts
 from heedful.models import build
-from heedful.models.classifier import AttentiveClassifier, AttentiveOutput
+from heedful.models.attentive.classifier import AttentiveClassifier, AttentiveOutput
 from heedful.models.link import LOG_ODDS, SOFTMAX, Link
-from heedful.models.objectives import Loss, find_loss
+from heedful.models.objectives.objective import Loss, find_loss
 from heedful.models.training import (
     Epoch,
     TrainingState,
@@ -31,9 +31,7 @@ from heedful.records import Batch, Tokens
 from zoo import network
 
 
-def encoded(
-    n: int, seed: int = 0, n_labels: int = 2, has_query: bool = False, device: torch.device = CPU
-) -> Encoded:
+def encoded(n: int, seed: int = 0, n_labels: int = 2, has_query: bool = False, device: torch.device = CPU) -> Encoded:
     """Texts whose label is told by one word: 10 + label."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, n_labels, n)
@@ -90,9 +88,7 @@ def test_a_step_in_parts_is_the_same_step(monkeypatch: pytest.MonkeyPatch, has_q
 
     def fitted() -> tuple[TrainingState, AttentiveClassifier]:
         model = small(has_query=has_query).double()
-        *_, last = fit(
-            model, encoded(100, has_query=has_query), encoded(40, 1, has_query=has_query), CONFIG, 0
-        )
+        *_, last = fit(model, encoded(100, has_query=has_query), encoded(40, 1, has_query=has_query), CONFIG, 0)
         return last, model
 
     whole, model = fitted()
@@ -217,12 +213,10 @@ def test_the_uniform_model_has_nothing_to_learn_in_its_attention() -> None:
 
 
 def test_a_model_is_described_in_words() -> None:
-    from heedful.engine.begin import describe_model
+    from heedful.engine.tasks.begin import describe_model
 
     assert describe_model(ModelConfig()) == "a bidirectional LSTM with additive attention"
-    assert describe_model(ModelConfig(encoder="cnn", attention="dot")).startswith(
-        "a convolutional network with dot"
-    )
+    assert describe_model(ModelConfig(encoder="cnn", attention="dot")).startswith("a convolutional network with dot")
 
 
 DROPOUT = {"dropout_words": 0.3, "dropout_sentences": 0.2, "dropout_output": 0.4}
@@ -263,9 +257,7 @@ def test_dropout_and_halved_rates_go_on_to_the_same_bits(stop: int) -> None:
 
 
 def test_the_rate_is_halved_after_every_epoch_that_was_not_the_best() -> None:
-    history = [
-        Epoch(i + 1, 1.0, {}, 0.5, best, 0.0) for i, best in enumerate((True, False, False, True, False))
-    ]
+    history = [Epoch(i + 1, 1.0, {}, 0.5, best, 0.0) for i, best in enumerate((True, False, False, True, False))]
     state = TrainingState(history)
     config = TrainingConfig(learning_rate=0.8, halve_rate=True)
     assert learning_rate(state, config) == pytest.approx(0.1)
@@ -292,9 +284,7 @@ def test_the_mean_of_the_batch_is_a_smaller_gradient_and_weight_decay_may_be_on_
         config = TrainingConfig(epochs=1, batch_size=8, reduction=reduction, weight_decay=0.0)
 
         def note(*_: object, model: AttentiveClassifier = model, seen: list[float] = seen) -> None:
-            seen.append(
-                float(torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]).norm())
-            )
+            seen.append(float(torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]).norm()))
 
         list(fit(model, train, encoded(8, 1), config, 0, on_step=note))
         norms[reduction] = seen[0]

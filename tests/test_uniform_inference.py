@@ -17,7 +17,7 @@ pytest.importorskip("transformers", reason="heedful[hf] is not installed")
 import transformer_zoo
 from heedful.errors import Mistake
 from heedful.experiments import find, to_table
-from heedful.experiments.uniform_inference import ALL
+from heedful.experiments.attention.uniform_inference import ALL
 
 NAME = "uniform_inference"
 

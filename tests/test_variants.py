@@ -11,27 +11,21 @@ import pytest
 from scipy import stats
 
 from heedful.api.studies import compare, keep_runs, kept_runs, plan_study
-from heedful.engine.progress import Progress
-from heedful.engine.study import Question, Study, Variant
-from heedful.engine.study_file import read_numbers, read_study
-from heedful.engine.study_part import select
+from heedful.engine.running.progress import Progress
 from heedful.errors import Mistake
 from heedful.experiments import EXPERIMENTS, Published
-from heedful.experiments.comparison import Evidence
-from heedful.experiments.description import setting_of
-from heedful.measure.equivalence import below
+from heedful.experiments.framework.comparison import Evidence
+from heedful.experiments.framework.description import setting_of
 from heedful.measure.levels import CrossedMean, crossed_mean, over_runs
-from heedful.report.comparison import Finished
+from heedful.measure.tests import below
 from heedful.report.findings import read
-from heedful.report.variant_answers import (
-    answers,
-    overview_table,
-    published_table,
-    variant_tables,
-    verdict_table,
-)
-from heedful.report.variants import Effect, VariantRun, effects, find_measure
 from heedful.store.run import runs_in
+from heedful.studies.comparison import Finished
+from heedful.studies.file import read_numbers, read_study
+from heedful.studies.part import select
+from heedful.studies.study import Study, Variant, VariantQuestion
+from heedful.studies.variant_answers import answers, overview_table, published_table, variant_tables, verdict_table
+from heedful.studies.variants import Effect, VariantRun, effects, find_measure
 
 STUDY = """
 title = "made"
@@ -124,15 +118,19 @@ def test_published_numbers_of_a_variant_stand_beside_its_runs(tmp_path: Path) ->
         "paper,conicity,overall.mean,sst,lstm,additive,diversity,0.2\n"
     )
     row = Published.model_validate(read_numbers(path)[0])
-    assert (
-        row.setting
-        == ("sst", "lstm", "additive, diversity")
-        == setting_of("sst", "lstm", "additive", "diversity")
-    )
+    assert row.setting == ("sst", "lstm", "additive, diversity") == setting_of("sst", "lstm", "additive", "diversity")
     assert setting_of("sst", "lstm", "additive") == ("sst", "lstm", "additive")
     study = Study.parse(
-        {"title": "t", "datasets": ["sst"], "encoders": ["lstm"], "attentions": ["additive"], "experiments": [],
-         "sources": [{"name": "paper", "title": "p"}]}, "made")  # fmt: skip
+        {
+            "title": "t",
+            "datasets": ["sst"],
+            "encoders": ["lstm"],
+            "attentions": ["additive"],
+            "experiments": [],
+            "sources": [{"name": "paper", "title": "p"}],
+        },
+        "made",
+    )
     ours = [{"overall": {"mean": 0.25}}, {"overall": {"mean": 0.35}}]
     table = published_table(study, {"conicity": Evidence({row.setting: ours}, [row], ("paper",))})
     assert table is not None
@@ -148,9 +146,7 @@ def test_the_error_over_runs_and_texts_is_that_of_both_levels() -> None:
     by_run, by_text = kept.mean(1).var(ddof=1) / 3, kept.mean(0).var(ddof=1) / 19
     freedom = (by_run + by_text) ** 2 / (by_run**2 / 2 + by_text**2 / 18)
     found = crossed_mean(table)
-    assert (found.mean, found.error**2, found.freedom) == pytest.approx(
-        (kept.mean(), by_run + by_text, freedom)
-    )
+    assert (found.mean, found.error**2, found.freedom) == pytest.approx((kept.mean(), by_run + by_text, freedom))
     assert found.p == pytest.approx(2 * stats.t.sf(abs(kept.mean()) / found.error, freedom))
     assert below(table, 0.0).p == pytest.approx(1 - found.p / 2)  # the same test, one-sided
     assert (CrossedMean(0.0, 0.0, np.nan).p, CrossedMean(0.1, 0.0, np.nan).p) == (1.0, 0.0)
@@ -185,11 +181,16 @@ def made_runs(gain: float, seeds: int = 3) -> list[VariantRun]:
 
 
 KEYS = ("permutation", "conicity", "accuracy")
-QUESTIONS = tuple(Question(title=key, measures=(key,), cost=key == "accuracy") for key in KEYS)
+QUESTIONS = tuple(VariantQuestion(title=key, measures=(key,), cost=key == "accuracy") for key in KEYS)
 COMPARED = Study(
-    title="made", datasets=("d",), encoders=("lstm",), attentions=("additive",), experiments=(),
-    variants={"a": Variant(), "b": Variant(judged_by=("permutation",))}, questions=QUESTIONS,
-)  # fmt: skip
+    title="made",
+    datasets=("d",),
+    encoders=("lstm",),
+    attentions=("additive",),
+    experiments=(),
+    variants={"a": Variant(), "b": Variant(judged_by=("permutation",))},
+    questions=QUESTIONS,
+)
 
 
 def test_a_difference_is_found_text_by_text_and_over_seeds() -> None:
@@ -217,9 +218,7 @@ def test_what_is_said_is_what_was_found() -> None:
     told = answers(COMPARED, found)
     assert f"- `b`: better in Δŷ shuffled on d {better} (1 test, 0 undecided)." in told
     assert told.count("- `b`: nothing is found (1 test, 1 undecided).") == 2
-    only = (
-        "- `b`, judged by Δŷ shuffled, moves only that: better in 1 of 1 tests of it; of the 1 tests of other"
-    )
+    only = "- `b`, judged by Δŷ shuffled, moves only that: better in 1 of 1 tests of it; of the 1 tests of other"
     assert any(line.startswith(only) for line in told)
     overview = overview_table(COMPARED, found)
     assert overview is not None
@@ -234,9 +233,9 @@ def test_what_is_said_is_what_was_found() -> None:
     def said(**kinds: str) -> str:
         """The last sentence, were these the findings."""
         signs = {"better": 1.0, "worse": -1.0}
-        return answers(
-            COMPARED, [turned(effect, signs.get(kinds[effect.asked.measure.key], 0.0)) for effect in found]
-        )[-2]
+        return answers(COMPARED, [turned(effect, signs.get(kinds[effect.asked.measure.key], 0.0)) for effect in found])[
+            -2
+        ]
 
     assert "is not found to move it" in said(permutation="none", conicity="better", accuracy="better")
     assert "moves more than that" in said(permutation="better", conicity="better", accuracy="worse")
@@ -285,9 +284,7 @@ def test_a_study_of_variants_from_plan_to_page(file: Path, tmp_path: Path) -> No
 
     def again(known: list[Finished], **part: Any) -> int:
         """How many runs would be made again."""
-        planned = plan_study(
-            str(file), runs=tmp_path / "new", datasets=["planted-order"], known=known, **part
-        )
+        planned = plan_study(str(file), runs=tmp_path / "new", datasets=["planted-order"], known=known, **part)
         return len({task.run for task in planned.plan.tasks.values()})
 
     assert again([replace(run, stored={"performance": run.stored["performance"]}) for run in found]) == 4

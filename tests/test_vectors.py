@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heedful.data.tokenise import tokenizer
-from heedful.data.vectors import load_vectors, locate_vectors
-from heedful.data.vocabulary import MARKERS, PAD, Vocabulary
+from heedful.data.text.tokenise import tokenizer
+from heedful.data.text.vectors import load_vectors, locate_vectors
+from heedful.data.text.vocabulary import MARKERS, PAD, Vocabulary
 from heedful.errors import Mistake
 
 VOCABULARY = Vocabulary((*MARKERS, "good", "bad", "naïve", "rare"))

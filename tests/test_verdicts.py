@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from heedful.experiments import Trial, correlation_verdict, find, verdict
-from heedful.experiments.verdict import Verdict
-from heedful.explanation import Explanation
+from heedful.experiments import Result, find
+from heedful.experiments.correlation import verdict as correlation_verdict
+from heedful.experiments.framework import verdict
+from heedful.experiments.framework.verdict import Verdict
+from heedful.explanation.explanation import Explanation
 from heedful.measure.statistics import Interval, quantile
 from heedful.report.sample import evidence, evidence_verdict
 from material import PAIRS, tables_of
@@ -21,7 +23,7 @@ GRADES = ("for", "mixed", "against", "unclear")
 
 def judge(experiment: str, table: pa.Table, **options: float) -> Verdict:
     """The verdict of an experiment needs the rows alone."""
-    found = find(experiment).verdict(Trial(experiment, table, {}, options))
+    found = find(experiment).verdict(Result(experiment, table, {}, options))
     assert found is not None
     if found.value is not None:
         assert found.low is not None
@@ -151,19 +153,13 @@ def test_the_headline_follows_its_stated_rule(grades: list[str]) -> None:
 
 def test_the_strongest_word_has_a_say_beside_the_order_of_all() -> None:
     """Rows without it, as they were made before, are graded by tau alone; with it, by the mean of both shares."""
-    table = tables_of(400, taus=PAIRS | {"attention/gradient_x_input": 0.2, "attention/omission": 0.2})[
-        "correlation"
-    ]
+    table = tables_of(400, taus=PAIRS | {"attention/gradient_x_input": 0.2, "attention/omission": 0.2})["correlation"]
     before = table.drop_columns(["same_first", "same_first_expected"])
     assert judge("correlation", before).grade == "against"
     assert "strongest" not in judge("correlation", before).sentence
-    always = table.set_column(
-        table.schema.get_field_index("same_first"), "same_first", pa.array(np.ones(len(table)))
-    )
+    always = table.set_column(table.schema.get_field_index("same_first"), "same_first", pa.array(np.ones(len(table))))
     found = judge("correlation", always)
-    tau = np.array(
-        [np.array(table.filter(pa.array(np.array(table["pair"]) == pair))["tau"]) for pair in PAIRS]
-    )
+    tau = np.array([np.array(table.filter(pa.array(np.array(table["pair"]) == pair))["tau"]) for pair in PAIRS])
     by_tau = tau[:2].mean() / tau[2].mean()
     assert found.value == pytest.approx((by_tau + 1) / 2)
     assert found.grade == "mixed"

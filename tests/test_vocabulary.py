@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.data.tokenise import tokenizer
-from heedful.data.vocabulary import END, MARKERS, PAD, START, UNK, Vocabulary
+from heedful.data.text.tokenise import tokenizer
+from heedful.data.text.vocabulary import END, MARKERS, PAD, START, UNK, Vocabulary
 from heedful.errors import Mistake
 from heedful.records import Words
 

@@ -23,17 +23,17 @@ from markupsafe import escape
 from starlette.testclient import TestClient
 
 import webruns
-from heedful import web
-from heedful.engine.train import load
+from heedful import server as web
+from heedful.engine.tasks.train import load
 from heedful.errors import Mistake
 from heedful.measure.distance import jsd, tvd
 from heedful.models import AttentiveClassifier
+from heedful.server.app import create_app
+from heedful.server.stored.library import Library
+from heedful.server.stored.results import StoredResults
+from heedful.server.stored.verdicts import Verdicts
 from heedful.store.run import Run
 from heedful.store.texts import read_texts
-from heedful.web.app import create_app
-from heedful.web.library import Library
-from heedful.web.results import Results
-from heedful.web.verdicts import Verdicts
 
 A, B, NLI, BARE = (
     "made-average-additive-s0-1",
@@ -51,9 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     webruns.make_run(runs, A, webruns.examples(TEXTS))
     webruns.make_run(runs, B, webruns.examples(TEXTS), seed=1)
     pairs = webruns.examples(webruns.SENTENCES, webruns.SENTENCES[::-1], 3)
-    webruns.make_run(
-        runs, NLI, pairs, LABELS3, encoder="cnn", task="nli", dataset="pairs", experiments=["permutation"]
-    )
+    webruns.make_run(runs, NLI, pairs, LABELS3, encoder="cnn", task="nli", dataset="pairs", experiments=["permutation"])
     webruns.make_run(runs, BARE, webruns.examples(TEXTS), encoder="bilstm", dataset="bare", experiments=[])
     return runs
 
@@ -181,14 +179,12 @@ def test_the_grades_of_the_overview_are_those_of_the_verdicts(client: TestClient
     stored = {entry.name: dict(entry.verdicts) for entry in entries}
     assert set(stored[A]) == {"correlation", "permutation", "adversarial"}
     old = [replace(entry, verdicts={}) for entry in entries]
-    made = Verdicts(Results())
+    made = Verdicts(StoredResults())
     assert made.grades(old, patience=60) == ({A: found[A], B: found[B]}, 0)
     assert {entry.name: made.of(entry) for entry in old} == stored
 
 
-def test_a_list_of_old_runs_does_not_wait_for_their_verdicts(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_list_of_old_runs_does_not_wait_for_their_verdicts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     go_on = threading.Event()
     make = Verdicts._make
 
@@ -211,29 +207,27 @@ def test_a_list_of_old_runs_does_not_wait_for_their_verdicts(
     assert 'class="grade' in page
 
 
-def test_a_folder_named_like_a_column_changes_no_number(
-    folder: Path, client: TestClient, tmp_path: Path
-) -> None:
+def test_a_folder_named_like_a_column_changes_no_number(folder: Path, client: TestClient, tmp_path: Path) -> None:
     """Hydra names folders so, and DuckDB takes such a name for a column unless it is told not to."""
     odd = tmp_path / "example=2" / "median=0.9" / "predicted=0" / "max_attention=0.1"
     shutil.copytree(folder, odd, symlinks=True)
     other = TestClient(create_app(Library(odd)), base_url="http://localhost")
     addresses = (
-        f"/runs/{A}", f"/runs/{A}/permutation", f"/runs/{A}/examples/2", "/?measure=permutation",
-        f"/runs/{A}/adversarial?label=1&alow=0.25&ahigh=0.5", f"/compare?a={A}&b={B}",
+        f"/runs/{A}",
+        f"/runs/{A}/permutation",
+        f"/runs/{A}/examples/2",
+        "/?measure=permutation",
+        f"/runs/{A}/adversarial?label=1&alow=0.25&ahigh=0.5",
+        f"/compare?a={A}&b={B}",
         f"/runs/{A}/correlation?pair=attention/omission&column=overlap&sort=-value&low=0.5&high=1",
-    )  # fmt: skip
+    )
     for address in addresses:
-        here, there = (
-            json.dumps(data(one, address)).replace(str(odd), str(folder)) for one in (client, other)
-        )
+        here, there = (json.dumps(data(one, address)).replace(str(odd), str(folder)) for one in (client, other))
         assert here == there, address
 
 
 def test_rows_of_another_version_leave_the_page_standing(tmp_path: Path) -> None:
-    run = webruns.make_run(
-        tmp_path, "old", webruns.examples(TEXTS[:4]), experiments=["permutation", "adversarial"]
-    )
+    run = webruns.make_run(tmp_path, "old", webruns.examples(TEXTS[:4]), experiments=["permutation", "adversarial"])
     rows = run.results.rows("adversarial").drop_columns(["bound"])
     pq.write_table(rows, run.path / "results" / "adversarial.parquet")
     library = Library(tmp_path)
@@ -277,9 +271,7 @@ def test_lists_say_what_was_right_and_what_was_attended_to(client: TestClient, f
 def test_the_overview_has_every_verdict_and_compare_the_words(client: TestClient) -> None:
     (mine,) = (run for run in data(client, "/")["runs"] if run["run"] == A)
     told = data(client, f"/runs/{A}")["judged"]["verdicts"]
-    assert {name: v["answer"] for name, v in mine["verdicts"].items()} == {
-        n: v["answer"] for n, v in told.items()
-    }
+    assert {name: v["answer"] for name, v in mine["verdicts"].items()} == {n: v["answer"] for n, v in told.items()}
     page = client.get(f"/compare?a={A}&b={B}").text
     assert page.count("data-part=") == 2
     for verdict in told.values():
@@ -311,12 +303,12 @@ def test_a_drag_reads_no_file_again(folder: Path, monkeypatch: pytest.MonkeyPatc
         raise AssertionError("a file is read again")
 
     for place in (
-        "heedful.web.texts.read_texts",
+        "heedful.server.stored.texts.read_texts",
         "pyarrow.parquet.read_table",
         "pyarrow.parquet.ParquetFile",
     ):
         monkeypatch.setattr(place, refuse)
-    monkeypatch.setattr(Results, "query", refuse)
+    monkeypatch.setattr(StoredResults, "query", refuse)
     again = client.post(f"/runs/{A}/decode", json=body | {"weights": [0, 1, 0, 0, 0, 0, 0]})
     assert again.status_code == 200, again.text
     assert again.json()["probabilities"] != first.json()["probabilities"]
@@ -326,7 +318,7 @@ def test_shares_below_are_counted_by_hand(client: TestClient, folder: Path) -> N
     rows = Run(folder / A).results.rows("correlation").to_pylist()
     table = next(e for e in Library(folder).entries().values() if e.name == A).tables["correlation"]
     mine = [row for row in rows if row["example"] == 4]
-    for row, share in zip(mine, Results().below(table, "tau", mine, "pair"), strict=True):
+    for row, share in zip(mine, StoredResults().below(table, "tau", mine, "pair"), strict=True):
         all_of_pair = [r["tau"] for r in rows if r["pair"] == row["pair"] and r["tau"] is not None]
         defined = [tau for tau in all_of_pair if not np.isnan(tau)]
         expected = None if row["tau"] is None else np.mean([tau < row["tau"] for tau in defined])
@@ -346,18 +338,14 @@ def test_live_explanations_are_those_of_the_api(client: TestClient, folder: Path
         np.testing.assert_allclose(
             a["scores"]["passage"], expected.attribution(a["method"]).scores["passage"], atol=1e-7
         )
-    assert found["attention"] == pytest.approx(
-        expected.attribution("attention").scores["passage"].tolist(), abs=1e-6
-    )
+    assert found["attention"] == pytest.approx(expected.attribution("attention").scores["passage"].tolist(), abs=1e-6)
 
 
 @pytest.mark.parametrize("run", [A, NLI])
 def test_decode_is_the_models_own_decode(client: TestClient, folder: Path, run: str) -> None:
     text, query = "the film is good", "it is warm" if run == NLI else None
     weights = [3.0, 1.0, 0.0, 4.0]
-    answer = client.post(
-        f"/runs/{run}/decode", json={"text": text, "query": query, "weights": weights}
-    ).json()
+    answer = client.post(f"/runs/{run}/decode", json={"text": text, "query": query, "weights": weights}).json()
     model = load(Run(folder / run))
     example = model.examples([text], None if query is None else [query])
     batch = model.encode(example).batch([0])
@@ -368,18 +356,14 @@ def test_decode_is_the_models_own_decode(client: TestClient, folder: Path, run: 
         alpha[batch.passage.mask] = torch.tensor(weights) / sum(weights)
         moved = model.network(batch, alpha=alpha)
     np.testing.assert_allclose(answer["probabilities"], moved.probabilities[0].numpy(), atol=1e-6)
-    assert answer["change"] == pytest.approx(
-        float(tvd(moved.probabilities[0], own.probabilities[0])), abs=1e-6
-    )
+    assert answer["change"] == pytest.approx(float(tvd(moved.probabilities[0], own.probabilities[0])), abs=1e-6)
     distance = jsd(alpha[batch.passage.mask].numpy(), own.alpha[batch.passage.mask].numpy())
     assert answer["distance"] == pytest.approx(float(distance), abs=1e-6)
     assert sum(answer["weights"]) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("run", [A, NLI])
-def test_adversary_stays_within_epsilon_and_is_what_was_stored(
-    client: TestClient, folder: Path, run: str
-) -> None:
+def test_adversary_stays_within_epsilon_and_is_what_was_stored(client: TestClient, folder: Path, run: str) -> None:
     body = {"example": 2, "split": "test", "epsilon": 0.02}
     answer = client.post(f"/runs/{run}/adversary", json=body).json()
     assert answer["change"] <= 0.02 + 1e-9
@@ -469,12 +453,10 @@ def test_a_run_without_its_texts_says_so(tmp_path: Path) -> None:
 
 
 def test_texts_of_a_known_corpus_are_read_from_it(tmp_path: Path) -> None:
-    from heedful.data import corpora
+    from heedful.data.corpora import load as corpora
 
     given = corpora.load("planted-single")["test"]
-    run = webruns.make_run(
-        tmp_path, "planted", given[:20], dataset="planted-single", experiments=["permutation"]
-    )
+    run = webruns.make_run(tmp_path, "planted", given[:20], dataset="planted-single", experiments=["permutation"])
     info = json.loads((run.path / "config.json").read_text())
     info["data"]["examples"] = {"test": len(given)}
     (run.path / "config.json").write_text(json.dumps(info))
@@ -516,7 +498,7 @@ def test_ports_that_cannot_be_had_are_mistakes() -> None:
 
 def test_every_setting_of_the_address_is_documented() -> None:
     """docs/serve.md names every address and every setting that the pages read."""
-    source = "".join(path.read_text() for path in (Path(web.__file__).parent).glob("*.py"))
+    source = "".join(path.read_text() for path in Path(web.__file__).parent.rglob("*.py"))
     settings = set(re.findall(r'query_params\.get(?:list)?\("(\w+)"', source))
     settings |= set(re.findall(r'(?:choice|real|whole)\(request, "(\w+)"', source))
     text = (Path(__file__).parents[1] / "docs" / "serve.md").read_text()
@@ -530,8 +512,8 @@ import sys
 from pathlib import Path
 import uvicorn, heedful.cli.serve
 from starlette.testclient import TestClient
-from heedful.web.app import create_app
-from heedful.web.library import Library
+from heedful.server.app import create_app
+from heedful.server.stored.library import Library
 client = TestClient(create_app(Library(Path({str(folder)!r}))), base_url="http://localhost")
 run = "/runs/{A}"
 assert not {{"torch", "spacy", "pandas", "altair"}} & set(sys.modules)  # heedful serve has started

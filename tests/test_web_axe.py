@@ -13,7 +13,7 @@ from axe import axe_script, violations
 from browser import browser as chromium
 from browser import opened, until
 from heedful.report.page import page as report_page
-from heedful.web.answer import run_address
+from heedful.server.answer import run_address
 from material import illustrated
 
 if TYPE_CHECKING:

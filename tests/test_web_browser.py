@@ -16,10 +16,10 @@ import torch
 import webruns
 from browser import browser as chromium
 from browser import until
-from heedful.engine.train import load
+from heedful.engine.tasks.train import load
 from heedful.models import AttentiveClassifier
+from heedful.server.answer import run_address
 from heedful.store.run import Run
-from heedful.web.answer import run_address
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Request
@@ -102,8 +102,7 @@ def shown_weights(page: Page) -> list[float]:
 def shown_probabilities(page: Page) -> dict[str, float]:
     rows = page.locator("tr[data-label]").all()
     return {
-        row.locator("th").inner_text(): float(row.locator("[data-p]").get_attribute("data-p") or "")
-        for row in rows
+        row.locator("th").inner_text(): float(row.locator("[data-p]").get_attribute("data-p") or "") for row in rows
     }
 
 

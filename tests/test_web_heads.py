@@ -15,13 +15,13 @@ from torch import Tensor
 
 import heedful
 import webruns
-from heedful.engine.train import load
+from heedful.engine.tasks.train import load
 from heedful.experiments import find
 from heedful.models.model import Model
+from heedful.server.app import create_app
+from heedful.server.live import self_attention
+from heedful.server.stored.library import Library
 from heedful.store.run import Run
-from heedful.web import self_attention
-from heedful.web.app import create_app
-from heedful.web.library import Library
 
 TEXTS = ("a good film", "unbelievably bad film of all", "it is good of it", "bad bad film, a waste")
 LAYERS, HEADS = 2, 4  # of the zoo
@@ -109,21 +109,15 @@ def test_changed_heads_give_what_the_network_gives_under_them(
     assert len(changed) == (5 if how.get("uniform") == ["0.3", "1"] else 2)
 
 
-def test_methods_of_several_layers_are_offered_and_answered(
-    client: TestClient, trial: Run, model: Model
-) -> None:
+def test_methods_of_several_layers_are_offered_and_answered(client: TestClient, trial: Run, model: Model) -> None:
     names = ["rollout", "attention_flow", "attention_x_norm", "value_zeroing"]
     for page in ("playground", "examples/1"):
         assert all(f'value="{name}"' in client.get(f"/runs/{trial.name}/{page}").text for name in names)
-    told = client.post(
-        f"/runs/{trial.name}/playground?format=json", json={"text": TEXTS[1], "methods": names}
-    ).json()
+    told = client.post(f"/runs/{trial.name}/playground?format=json", json={"text": TEXTS[1], "methods": names}).json()
     right = heedful.explain(model, [TEXTS[1]], names)[0].by_word()
     assert [each["method"] for each in told["attributions"]] == names
     for each in told["attributions"]:
-        np.testing.assert_allclose(
-            each["scores"]["passage"], right.attribution(each["method"]).flat(), atol=1e-6
-        )
+        np.testing.assert_allclose(each["scores"]["passage"], right.attribution(each["method"]).flat(), atol=1e-6)
 
 
 def test_worth_is_what_the_experiment_found(client: TestClient, trial: Run) -> None:
@@ -133,21 +127,13 @@ def test_worth_is_what_the_experiment_found(client: TestClient, trial: Run) -> N
     measured = ask(client, trial, text=TEXTS[2], measure="1")["worth"]
     assert len(stored) == len(measured) == 2 * LAYERS * HEADS
     for one, other in zip(stored, measured, strict=True):
-        (row,) = (
-            r
-            for r in rows
-            if r["example"] == 2 and all(r[k] == one[k] for k in ("layer", "head", "operation"))
-        )
+        (row,) = (r for r in rows if r["example"] == 2 and all(r[k] == one[k] for k in ("layer", "head", "operation")))
         line = next(
-            h
-            for h in summary[one["operation"]]["heads"]
-            if (h["layer"], h["head"]) == (one["layer"], one["head"])
+            h for h in summary[one["operation"]]["heads"] if (h["layer"], h["head"]) == (one["layer"], one["head"])
         )
         assert one["here"] == row["tvd"]
         assert other["here"] == pytest.approx(row["tvd"], abs=1e-6)
-        assert [one[k] for k in ("mean", "low", "high", "n")] == [
-            line[k] for k in ("mean", "low", "high", "n")
-        ]
+        assert [one[k] for k in ("mean", "low", "high", "n")] == [line[k] for k in ("mean", "low", "high", "n")]
     alone = ask(client, trial, text=TEXTS[2], uniform=["1.3"])
     (of_it,) = (w for w in measured if (w["layer"], w["head"], w["operation"]) == (1, 3, "uniform"))
     assert alone["change"] == pytest.approx(of_it["here"], abs=1e-6)
@@ -191,9 +177,7 @@ def test_mistakes_are_one_sentence(client: TestClient, trial: Run, asked: dict[s
     assert says in found.json()["error"]
 
 
-def test_what_is_drawn_and_read_is_bounded(
-    client: TestClient, trial: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_drawn_and_read_is_bounded(client: TestClient, trial: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(self_attention, "MOST_PIECES", 4)
     monkeypatch.setattr(self_attention, "MOST_READ", 100)
     text = "it is bad of all good time"
@@ -209,9 +193,7 @@ def test_what_is_drawn_and_read_is_bounded(
     assert "reads this text 16 times" in refused.json()["error"]
 
 
-def test_a_text_longer_than_the_model_reads_is_shown_in_windows(
-    client: TestClient, trial: Run, model: Model
-) -> None:
+def test_a_text_longer_than_the_model_reads_is_shown_in_windows(client: TestClient, trial: Run, model: Model) -> None:
     text = " ".join(["the best of all good things is a film of one dollar"] * 10)
     first = ask(client, trial, text=text)
     assert first["window"]["of"] > 1
@@ -245,12 +227,10 @@ def test_weights_that_can_only_be_read_are_shown_and_not_changed(tmp_path: Path)
 
 def test_our_own_transformer_encoder_shows_its_heads(tmp_path: Path) -> None:
     """Softmax and mixture by hand, block by block; without changes the classifier's own output to the last bit."""
-    from heedful.models.classifier import AttentiveClassifier
-    from heedful.models.encoder_heads import EncoderHeads, self_attending
+    from heedful.models.attentive.classifier import AttentiveClassifier
+    from heedful.models.attentive.encoder_heads import EncoderHeads, self_attending
 
-    run = webruns.make_run(
-        tmp_path, "own", webruns.examples(webruns.SENTENCES), encoder="transformer", experiments=[]
-    )
+    run = webruns.make_run(tmp_path, "own", webruns.examples(webruns.SENTENCES), encoder="transformer", experiments=[])
     client = TestClient(create_app(Library(tmp_path)), base_url="http://localhost")
     model = load(run)
     network = model.network
@@ -272,12 +252,8 @@ def test_our_own_transformer_encoder_shows_its_heads(tmp_path: Path) -> None:
         part = slice(head * n // block.heads, (head + 1) * n // block.heads)
         q, k = qkv[0, :, :n][:, part], qkv[0, :, n : 2 * n][:, part]
         for to in range(int(present[0].sum())):
-            scores = torch.stack(
-                [(q[to] * k[j]).sum() / q.shape[1] ** 0.5 for j in range(int(present[0].sum()))]
-            )
-            torch.testing.assert_close(
-                weights[0, 1, head, to, : len(scores)], scores.softmax(0), atol=1e-5, rtol=1e-4
-            )
+            scores = torch.stack([(q[to] * k[j]).sum() / q.shape[1] ** 0.5 for j in range(int(present[0].sum()))])
+            torch.testing.assert_close(weights[0, 1, head, to, : len(scores)], scores.softmax(0), atol=1e-5, rtol=1e-4)
     told = ask(client, run, text="dull film", layer=1, head=2, off=["0"])
     assert told["editable"]
     assert [piece["text"] for piece in told["pieces"]] == ["<s>", "dull", "film", "</s>"]
@@ -302,7 +278,7 @@ def test_a_model_without_self_attention_refuses(tmp_path: Path) -> None:
 
 def test_the_changes_of_a_batch_are_each_texts_own() -> None:
     """`change_heads` for several texts against one text at a time; nothing else of a layer moves."""
-    from heedful.experiments.head_changes import change_heads
+    from heedful.experiments.attention.head_changes import change_heads
 
     weights = torch.softmax(torch.randn(3, HEADS, 5, 5, generator=torch.Generator().manual_seed(0)), -1)
     asked: list[Any] = [{(0, 1): "off"}, {}, {(0, 0): "uniform", (0, 3): "off", (1, 2): "off"}]

@@ -11,9 +11,9 @@ import pytest
 import webruns
 from browser import Opened, opened, until
 from browser import browser as chromium
-from heedful.engine.train import load
+from heedful.engine.tasks.train import load
+from heedful.server.answer import run_address
 from heedful.store.run import Run
-from heedful.web.answer import run_address
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -51,9 +51,7 @@ def numbers(seen: Opened, name: str) -> list[float]:
     return [float(cell.get_attribute(f"data-{name}") or "nan") for cell in cells]
 
 
-def test_arrows_move_over_the_heads_and_the_matrix_follows(
-    browser: Browser, address: str, trial: Run
-) -> None:
+def test_arrows_move_over_the_heads_and_the_matrix_follows(browser: Browser, address: str, trial: Run) -> None:
     model = load(trial)
     batch = model.encode(model.examples([TEXTS[1]])).batch([0])
     weights = model.network.attentions(batch)[0].double().numpy()  # type: ignore[attr-defined]
@@ -84,9 +82,7 @@ def test_arrows_move_over_the_heads_and_the_matrix_follows(
         assert seen.complaints == []
 
 
-def test_a_changed_head_moves_the_prediction_and_keeps_the_focus(
-    browser: Browser, address: str, trial: Run
-) -> None:
+def test_a_changed_head_moves_the_prediction_and_keeps_the_focus(browser: Browser, address: str, trial: Run) -> None:
     rows = [row for row in trial.results.rows("heads").to_pylist() if row["example"] == 3]
     place = run_address(trial.name, "attention", example=3, split="test")
     with opened(browser, address + place, offline=False, ready=VIEW) as seen:
@@ -111,9 +107,7 @@ def test_a_changed_head_moves_the_prediction_and_keeps_the_focus(
         assert seen.complaints == []
 
 
-def test_the_playground_keeps_the_changed_heads_for_the_next_text(
-    browser: Browser, address: str, trial: Run
-) -> None:
+def test_the_playground_keeps_the_changed_heads_for_the_next_text(browser: Browser, address: str, trial: Run) -> None:
     with opened(browser, address + run_address(trial.name, "playground"), offline=False) as seen:
         seen.page.locator("#text").fill(TEXTS[0])
         seen.page.wait_for_selector("p[data-heads], .heads-view", state="attached")

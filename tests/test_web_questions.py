@@ -16,10 +16,12 @@ from starlette.responses import Response
 from starlette.testclient import TestClient
 
 import webruns
-from heedful.web import inference, playground, question
-from heedful.web.app import create_app
-from heedful.web.library import Library
-from heedful.web.question import Left, Question, TooLong, check, not_counted
+from heedful.server import question
+from heedful.server.app import create_app
+from heedful.server.live import inference
+from heedful.server.pages import playground
+from heedful.server.question import Left, ModelQuestion, TooLong, check, not_counted
+from heedful.server.stored.library import Library
 
 RUN = "made-average-additive-s0-1"
 LONG = 60.0  # seconds after which a test gives up: no assertion about time
@@ -119,24 +121,20 @@ def test_too_many_questions_are_refused(folder: Path, monkeypatch: pytest.Monkey
 
 
 def test_every_module_that_is_called_looks_at_the_question(folder: Path) -> None:
-    from heedful.web.inference import LoadedModel
+    from heedful.server.live.inference import LoadedModel
 
     model = LoadedModel(Library(folder).find(RUN))
-    asked = Question()
+    asked = ModelQuestion()
     asked.left = True
     with pytest.raises(Left):
         asked.work(lambda: model.predict(model.example("never read before")))
-    late = Question(seconds=-1.0)
+    late = ModelQuestion(seconds=-1.0)
     with pytest.raises(TooLong):
         late.work(lambda: model.predict(model.example("never read before either")))
-    assert model.predict(model.example("never read before")).shape == (
-        2,
-    )  # nobody's question: nothing ends it
+    assert model.predict(model.example("never read before")).shape == (2,)  # nobody's question: nothing ends it
 
 
-def test_methods_that_the_deadline_ends_are_left_out_and_named(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_methods_that_the_deadline_ends_are_left_out_and_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = inference.LoadedModel._explain
 
     def slow(self: inference.LoadedModel, example: Any, method: str, target: str | None) -> Any:
@@ -158,7 +156,7 @@ def test_methods_that_the_deadline_ends_are_left_out_and_named(
 
 def test_loading_a_model_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("heedful.web.question.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("heedful.server.question.time.monotonic", lambda: now[0])
 
     def answer() -> str:
         with not_counted():
@@ -168,6 +166,6 @@ def test_loading_a_model_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None
         check()
         return "answered"
 
-    assert Question(30).work(answer) == "answered"
+    assert ModelQuestion(30).work(answer) == "answered"
     with pytest.raises(TooLong):
-        Question(28).work(answer)
+        ModelQuestion(28).work(answer)

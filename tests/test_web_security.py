@@ -17,11 +17,11 @@ from starlette.testclient import TestClient
 
 import webruns
 from heedful.figures.figure import Figure
-from heedful.web.answer import ENVIRONMENT, page, run_address
-from heedful.web.app import create_app
-from heedful.web.guard import LARGEST_BODY, LONGEST_ADDRESS, LONGEST_TEXT, MOST_WORDS
-from heedful.web.library import Library
-from heedful.web.sparkline import sparkline
+from heedful.server.answer import ENVIRONMENT, page, run_address
+from heedful.server.app import create_app
+from heedful.server.guard import LARGEST_BODY, LONGEST_ADDRESS, LONGEST_TEXT, MOST_WORDS
+from heedful.server.pages.overview import sparkline
+from heedful.server.stored.library import Library
 
 EVIL = "<b>evil\"' [x]*?-average-additive-s0-2"
 LABELS = ("<i>neg</i>", '\u202eposi"tive')
@@ -130,9 +130,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     given_texts = webruns.examples(webruns.HOSTILE)
     webruns.make_run(runs, EVIL, given_texts, LABELS, dataset="<script>alert(9)</script>")
     (runs.parent / "secret").mkdir()
-    webruns.make_run(
-        runs.parent / "secret", "other", webruns.examples(["top secret"]), experiments=["permutation"]
-    )
+    webruns.make_run(runs.parent / "secret", "other", webruns.examples(["top secret"]), experiments=["permutation"])
     (runs / "linked").symlink_to(runs.parent / "secret" / "other")
     return runs
 
@@ -182,9 +180,7 @@ def test_hostile_names_in_the_overview_and_in_mistakes(client: TestClient) -> No
 @pytest.mark.parametrize("text", webruns.HOSTILE)
 def test_hostile_texts_in_the_playground(client: TestClient, text: str) -> None:
     text = text[: LONGEST_TEXT // 2]
-    response = client.post(
-        run_address(EVIL, "playground"), json={"text": text}, headers={"Accept": "text/html"}
-    )
+    response = client.post(run_address(EVIL, "playground"), json={"text": text}, headers={"Accept": "text/html"})
     assert response.status_code == 200, response.text
     tags = Tags()
     tags.feed(response.text)
@@ -315,9 +311,7 @@ def test_this_machine_is_answered(client: TestClient, host: str) -> None:
     assert client.get("/", headers={"Host": host}).status_code == 200
 
 
-@pytest.mark.parametrize(
-    "address", ["/", "/nowhere", "/static/site.js", "/runs/none?format=json", "/colours.css"]
-)
+@pytest.mark.parametrize("address", ["/", "/nowhere", "/static/site.js", "/runs/none?format=json", "/colours.css"])
 def test_every_answer_is_locked_down(client: TestClient, address: str) -> None:
     headers = client.get(address).headers
     policy = headers["content-security-policy"]
@@ -341,9 +335,7 @@ def test_what_is_too_large_is_refused_in_one_sentence(client: TestClient) -> Non
         413,
         "this is more than the 256 KB that are read at once.",
     )
-    chunks = client.post(
-        address, content=iter([b"x" * 100_000] * 5), headers={"Content-Type": "application/json"}
-    )
+    chunks = client.post(address, content=iter([b"x" * 100_000] * 5), headers={"Content-Type": "application/json"})
     assert chunks.status_code == 413
     long = client.post(address, json={"text": "a" * (LONGEST_TEXT + 1)})
     assert long.status_code == 413
@@ -385,10 +377,8 @@ def test_pages_of_other_sites_cannot_post(client: TestClient) -> None:
 
 
 def test_our_own_failure_is_one_sentence(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("heedful.web.overview._rows", lambda *_: 1 / 0)
-    client = TestClient(
-        create_app(Library(folder)), base_url="http://localhost", raise_server_exceptions=False
-    )
+    monkeypatch.setattr("heedful.server.pages.overview._rows", lambda *_: 1 / 0)
+    client = TestClient(create_app(Library(folder)), base_url="http://localhost", raise_server_exceptions=False)
     response = client.get("/?format=json")
     assert response.status_code == 500
     assert response.json()["error"].startswith("heedful failed at this (ZeroDivisionError)")

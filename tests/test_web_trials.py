@@ -12,16 +12,14 @@ from starlette.testclient import TestClient
 
 import heedful
 import transformer_zoo as zoo
-from heedful.web.app import create_app
-from heedful.web.library import Library
+from heedful.server.app import create_app
+from heedful.server.stored.library import Library
 
 TEXTS = ("a good film", "unbelievably bad film of all", "it is good of it", "bad bad film")
 
 
 @pytest.fixture(scope="module", params=["Bert", "DebertaV2"])
-def client(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[TestClient, str, str]:
+def client(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[TestClient, str, str]:
     folder = tmp_path_factory.mktemp("trial")
     checkpoint = folder / "model"
     module = zoo.module(request.param)
@@ -33,11 +31,10 @@ def client(
     module.save_pretrained(checkpoint)
     zoo.tokenizer_of(request.param).save_pretrained(checkpoint)
     with (folder / "reviews.csv").open("w", newline="") as file:
-        csv.writer(file).writerows(
-            [("text", "label"), *((text, ("no", "yes")[i % 2]) for i, text in enumerate(TEXTS))]
-        )
-    heedful.run("correlation", checkpoint, data=folder / "reviews.csv", runs=folder / "runs",
-                pairs=[["attention", "omission"]])  # fmt: skip
+        csv.writer(file).writerows([("text", "label"), *((text, ("no", "yes")[i % 2]) for i, text in enumerate(TEXTS))])
+    heedful.run(
+        "correlation", checkpoint, data=folder / "reviews.csv", runs=folder / "runs", pairs=[["attention", "omission"]]
+    )
     (name,) = (path.name for path in (folder / "runs").iterdir() if not path.name.startswith("."))
     return TestClient(create_app(Library(folder / "runs")), base_url="http://localhost"), name, request.param
 
@@ -73,9 +70,7 @@ def test_the_playground_shows_words(client: tuple[TestClient, str, str]) -> None
     assert sum(told["attention"]) == pytest.approx(1)
     same = ask(site, f"/runs/{name}/decode", text=TEXTS[1], weights=told["attention"])
     assert same["distance"] == pytest.approx(0, abs=1e-9)
-    apart = (
-        np.abs(np.array(same["probabilities"]) - told["probabilities"]).sum() / 2
-    )  # all heads as their mean
+    apart = np.abs(np.array(same["probabilities"]) - told["probabilities"]).sum() / 2  # all heads as their mean
     assert same["change"] == pytest.approx(apart, abs=1e-5)
     moved = ask(site, f"/runs/{name}/decode", text=TEXTS[1], weights=[0, 0, 0, 0, 1])
     assert moved["change"] > 0

@@ -22,33 +22,33 @@ from scipy.spatial.distance import jensenshannon
 
 import zoo
 from distinct import distinct
-from heedful.config import RunConfig, SourceConfig, TrialConfig
-from heedful.engine.carry_out import carry_out
-from heedful.engine.configure import configure
-from heedful.engine.data_sources import DataSource
-from heedful.engine.plan import Plan, ask, plan, plan_for_run
-from heedful.engine.progress import Progress
-from heedful.engine.study_file import read_study
-from heedful.engine.study_part import select
-from heedful.engine.workspace import Workspace
+from heedful.config import EvaluationConfig, RunConfig, SourceConfig
+from heedful.engine.running.execute import execute
+from heedful.engine.running.progress import Progress
+from heedful.engine.running.workspace import Workspace
+from heedful.engine.sources.data import DataSource
+from heedful.engine.tasks.configure import configure
+from heedful.engine.tasks.plan import Plan, ask, plan, plan_for_run
 from heedful.errors import Mistake
-from heedful.experiments import Trial, find, to_table
-from heedful.experiments.adversary_exact import exact_adversary
-from heedful.experiments.caveats import not_made, warnings_of
-from heedful.experiments.frozen import FrozenConfig
-from heedful.experiments.imitation import ImitationConfig
-from heedful.experiments.observe import observer
-from heedful.experiments.pooled import PooledStates
-from heedful.experiments.seed_floor import seed_floor
-from heedful.experiments.seeds import SeedsConfig
-from heedful.experiments.uniform_summary import MARGIN
-from heedful.figures.violin import violin_rows
+from heedful.experiments import Result, find, to_table
+from heedful.experiments.adversarial.exact import exact_adversary
+from heedful.experiments.edited_attention.observe import observer
+from heedful.experiments.edited_attention.pooled import PooledStates
+from heedful.experiments.framework.beside import seed_floor
+from heedful.experiments.framework.caveats import not_made, warnings_of
+from heedful.experiments.other_training.frozen import FrozenConfig
+from heedful.experiments.other_training.imitation import ImitationConfig
+from heedful.experiments.other_training.seeds import SeedsConfig
+from heedful.experiments.other_training.uniform import MARGIN
+from heedful.figures.charts import violin_rows
 from heedful.measure.columns import EDGES
-from heedful.measure.equivalence import below
-from heedful.models.classifier import AttentiveOutput
+from heedful.measure.tests import below
+from heedful.models.attentive.classifier import AttentiveOutput
 from heedful.report.findings import Illustrated, read
 from heedful.report.page import page
 from heedful.store.run import Run
+from heedful.studies.file import read_study
+from heedful.studies.part import select
 from material import compared_tables_of, findings_of, tables_of, trial_of
 from planted_reviews import reviews
 
@@ -105,9 +105,7 @@ def rows_of(name: str, options: dict[str, Any] | None = None) -> tuple[pa.Table,
     config = experiment.config.parse(options or OPTIONS[name], name)
     others = zoo.beside(experiment, config, batch)["others"]
     table = to_table(
-        experiment.run(
-            zoo.network(), [(np.arange(6), batch)], config, np.random.default_rng(0), others=others
-        )
+        experiment.run(zoo.network(), [(np.arange(6), batch)], config, np.random.default_rng(0), others=others)
     )
     return table, others
 
@@ -185,9 +183,7 @@ def test_imitators_are_held_against_the_exact_optimum_of_each_text() -> None:
     config = several.config.parse(OPTIONS["imitation"], "imitation")
     given = zoo.beside(several, config, batch, "several")
     texts = [(np.arange(6), batch)]
-    made = to_table(
-        several.run(zoo.network(task="several"), texts, config, np.random.default_rng(0), **given)
-    )
+    made = to_table(several.run(zoo.network(task="several"), texts, config, np.random.default_rng(0), **given))
     assert made["optimum"].null_count == len(made)  # known exactly for two labels alone
 
 
@@ -219,7 +215,7 @@ def test_the_runs_beside_differ_in_what_is_asked_and_in_nothing_else() -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_what_cannot_be_compared_is_refused_by_name(name: str) -> None:
     experiment, own = find(name), configure("planted")
-    trial = TrialConfig(source=SourceConfig(place="x", name="bert", fingerprint="f"), dataset="sst")
+    trial = EvaluationConfig(source=SourceConfig(place="x", name="bert", fingerprint="f"), dataset="sst")
     with pytest.raises(Mistake, match=f"{name} trains models like the one that is asked"):
         experiment.runs(experiment.config(), trial)
     with pytest.raises(Mistake, match="not of a model in memory"):
@@ -251,7 +247,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Plan, Works
     folder = tmp_path_factory.mktemp("finished")
     file = reviews(folder / "reviews.csv", 120)
     made, place = planned(file), Workspace(folder / "runs")
-    assert carry_out(made, place, QUIET, "here", cores=1).complete
+    assert execute(made, place, QUIET, "here", cores=1).complete
     return file, made, place
 
 
@@ -268,7 +264,7 @@ def test_all_four_share_what_they_train_and_leave_the_base_as_it_is(
     assert kinds.count(("imitation", "additive")) == 2  # one of them is the frozen experiment's adversary
     assert kinds.count(("imposed", "imposed")) == 2
     alone = Workspace(tmp_path)
-    assert carry_out(plan([small(file)]), alone, QUIET, "here", cores=1).complete
+    assert execute(plan([small(file)]), alone, QUIET, "here", cores=1).complete
     weights = "model.safetensors"
     base = base_of(made, place)
     assert base.check()[weights] == alone.run(base.name).check()[weights]  # not a bit has changed
@@ -296,9 +292,9 @@ KILLED = """
 import sys
 from pathlib import Path
 from test_wiegreffe_pinter import QUIET, planned
-from heedful.engine.carry_out import carry_out
-from heedful.engine.workspace import Workspace
-carry_out(planned(sys.argv[1]), Workspace(Path(sys.argv[2])), QUIET, "here", cores=1)
+from heedful.engine.running.execute import execute
+from heedful.engine.running.workspace import Workspace
+execute(planned(sys.argv[1]), Workspace(Path(sys.argv[2])), QUIET, "here", cores=1)
 """
 
 
@@ -310,14 +306,12 @@ def test_what_was_killed_goes_on_and_ends_with_the_same_rows(
     other, n_runs = Workspace(tmp_path / "runs"), len(made.of("train"))
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     for folders in (2, n_runs):
-        process = subprocess.Popen(
-            [sys.executable, "-c", KILLED, file, str(other.runs)], env=environment, cwd=tmp_path
-        )
+        process = subprocess.Popen([sys.executable, "-c", KILLED, file, str(other.runs)], env=environment, cwd=tmp_path)
         while process.poll() is None and len(list(other.runs.glob("reviews-*"))) < folders:
             time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
         process.wait()
-    assert carry_out(made, other, QUIET, "here", cores=1).complete
+    assert execute(made, other, QUIET, "here", cores=1).complete
     for task in made.of("train"):
         sums = [where.run(task.run).check()["model.safetensors"] for where in (place, other)]
         assert sums[0] == sums[1], task.run
@@ -325,7 +319,7 @@ def test_what_was_killed_goes_on_and_ends_with_the_same_rows(
         assert task.ask is not None
         rows = [where.run(task.run).results.rows(task.ask.experiment, task.key) for where in (place, other)]
         assert rows[0].equals(rows[1]), task.name
-    assert not carry_out(made, other, QUIET, "here", cores=1).done
+    assert not execute(made, other, QUIET, "here", cores=1).done
 
 
 # ---- what other results are held against -------------------------------------------------------------------
@@ -341,13 +335,11 @@ def test_the_seed_floor_stands_in_figures_of_other_experiments_where_it_is_known
         held = replace(plain, beside={"seeds": floor})
         assert "between seeds" not in json.dumps([f.spec for f in find(name).figures(plain)])
         assert "between seeds" in json.dumps([f.spec for f in find(name).figures(held)])
-    found = seed_floor(Trial("x", known["seeds"], {}, beside={"seeds": floor}))
+    found = seed_floor(Result("x", known["seeds"], {}, beside={"seeds": floor}))
     assert found is not None
     assert found.jsd == floor["overall"]["mean"]
     assert f"{0.6 / found.jsd:.1f} times as far" in found.sentence(0.6)
-    curve = find("imitation").figures(
-        replace(trial_of("imitation", known["imitation"]), beside={"seeds": floor})
-    )
+    curve = find("imitation").figures(replace(trial_of("imitation", known["imitation"]), beside={"seeds": floor}))
     assert "other seeds" in json.dumps(curve[0].spec)
     assert seed_floor(trial_of("seeds", known["seeds"])) is None
 
@@ -385,9 +377,7 @@ def test_a_page_warns_and_says_which_tests_its_headline_does_not_rest_on() -> No
     assert {"seeds", "frozen", "imitation", "erasure"} <= set(missing)
     assert f"Not made: {', '.join(missing)}" in html
     assert f"It rests on {len(tables)} of {len(tables) + len(missing)} tests" in html
-    assert not set(not_made(tables, other_data=True)) & set(
-        ALL
-    )  # nobody can train beside a model on other data
+    assert not set(not_made(tables, other_data=True)) & set(ALL)  # nobody can train beside a model on other data
 
 
 def test_the_warning_of_one_run_is_on_the_page_of_another_on_the_same_data(
@@ -397,7 +387,7 @@ def test_the_warning_of_one_run_is_on_the_page_of_another_on_the_same_data(
     base = base_of(made, place)
     (second,) = [t for t in made.of("train") if t.config.seed == 2]
     other = place.run(second.run)
-    assert carry_out(
+    assert execute(
         plan([second.config], [ask("permutation", {"permutations": 3})]),  # type: ignore[list-item]
         place,
         QUIET,
@@ -436,15 +426,14 @@ def test_the_study_has_the_published_numbers_and_its_own_settings() -> None:
     assert few["imitation"] == many["imitation"]  # what is not said of a dataset is the study's
     sources = {name: DataSource("x", 0, "x") for name in ("sst", "agnews")}
     made = plan(chosen.configs, chosen.asks, sources=sources, asks_on=chosen.asks_on)
-    pairs = {
-        t.config.dataset: len(t.others)
-        for t in made.of("experiment")
-        if t.ask and t.ask.experiment == "uniform"
-    }
+    pairs = {t.config.dataset: len(t.others) for t in made.of("experiment") if t.ask and t.ask.experiment == "uniform"}
     assert pairs == {"sst": 5, "agnews": 1}
     f1 = {(row.dataset, row.statistic): row.value for row in study.numbers if row.experiment == "uniform"}
     for dataset, trained, uniform in (  # reproduction-facts: trained / uniform
-        ("imdb", 0.902, 0.879), ("sst", 0.831, 0.822), ("agnews", 0.964, 0.960), ("20news", 0.942, 0.934),
-    ):  # fmt: skip
+        ("imdb", 0.902, 0.879),
+        ("sst", 0.831, 0.822),
+        ("agnews", 0.964, 0.960),
+        ("20news", 0.942, 0.934),
+    ):
         assert f1[dataset, "overall.trained.f1.mean"] == trained
         assert f1[dataset, "overall.uniform.f1.mean"] == uniform

@@ -7,10 +7,10 @@ import sys
 import numpy as np
 import pytest
 
-from heedful.data.tokenise import tokenizer
-from heedful.data.vocabulary import PAD, Vocabulary
-from heedful.data.word2vec import train_word2vec
-from heedful.engine.data_sources import vectors_fingerprint
+from heedful.data.text.tokenise import tokenizer
+from heedful.data.text.vectors import train_word2vec
+from heedful.data.text.vocabulary import PAD, Vocabulary
+from heedful.engine.sources.data import vectors_fingerprint
 from heedful.errors import Mistake
 
 TEXTS = [

@@ -123,9 +123,7 @@ def by_hand(
         middle = [norm("norm", h[i] + linear("out", mixed[i])) for i in range(T)]
         inner = [linear("up", z) for z in middle]
         gelu = [np.array([u / 2 * (1 + math.erf(u / math.sqrt(2))) for u in z]) for z in inner]
-        states.append(
-            np.stack([norm("norm_mlp", z + linear("down", g)) for z, g in zip(middle, gelu, strict=True)])
-        )
+        states.append(np.stack([norm("norm_mlp", z + linear("down", g)) for z, g in zip(middle, gelu, strict=True)]))
         every.append(weights)
     pooled = np.tanh(w["pool.weight"] @ states[-1][0] + w["pool.bias"])
     return w["readout.weight"] @ pooled + w["readout.bias"], states, every

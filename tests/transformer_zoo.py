@@ -83,9 +83,7 @@ def wordpiece() -> PreTrainedTokenizerFast:
     every process would have another vocabulary.
     """
     normalizer, pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
-    words = [
-        word for text in TEXTS for word, _ in pre_tokenizer.pre_tokenize_str(normalizer.normalize_str(text))
-    ]
+    words = [word for text in TEXTS for word, _ in pre_tokenizer.pre_tokenize_str(normalizer.normalize_str(text))]
     letters = [piece for letter in "".join(words) for piece in (letter, f"##{letter}")]
     short = [word for word in words if len(word) <= 5]
     long = [piece for word in words if len(word) > 5 for piece in (word[:3], f"##{word[3:]}")]

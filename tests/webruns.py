@@ -15,16 +15,15 @@ import numpy as np
 import uvicorn
 
 from heedful.config import ModelConfig, RunConfig
-from heedful.data.tokenise import tokenizer
-from heedful.data.vocabulary import Vocabulary
-from heedful.data.word_encoder import WordEncoder
+from heedful.data.text.tokenise import tokenizer
+from heedful.data.text.vocabulary import Vocabulary, WordEncoder
 from heedful.models import build
 from heedful.models.model import Model
 from heedful.records import Example, TaskType, Words
+from heedful.server.app import create_app
+from heedful.server.stored.library import Library
 from heedful.store.run import Run
 from heedful.store.texts import write_texts
-from heedful.web.app import create_app
-from heedful.web.library import Library
 
 EXPERIMENTS = ("correlation", "permutation", "adversarial")
 SENTENCES = (
@@ -71,9 +70,7 @@ def serve(folder: Path) -> Iterator[str]:
         thread.join(10)
 
 
-def make_trial(
-    folder: Path, family: str, texts: Sequence[str], experiment: str = "heads", **options: Any
-) -> Run:
+def make_trial(folder: Path, family: str, texts: Sequence[str], experiment: str = "heads", **options: Any) -> Run:
     """A small random transformer of the zoo on texts of one's own, with results of an experiment."""
     import heedful
     import transformer_zoo as zoo
@@ -106,7 +103,7 @@ def make_run(
     experiments: Sequence[str] = EXPERIMENTS,
 ) -> Run:
     """A finished run, with results of some experiments on all of the texts."""
-    from heedful.experiments import Trial, find, summary_with_verdict, to_table
+    from heedful.experiments import Result, find, summary_with_verdict, to_table
 
     sizes = ModelConfig.model_validate({"encoder": encoder, "embedding_dim": 8, "hidden_dim": 8})
     config = RunConfig(dataset=dataset, model=sizes, seed=seed)
@@ -138,7 +135,7 @@ def make_run(
         rows = found.run(network, model.batches(given), found.config(), np.random.default_rng(0))
         table = to_table(rows)
         run.results.write_rows(experiment, "0" * 8, table, {"split": "test", "options": {}}, "w", 0.0)
-        summary = summary_with_verdict(found, Trial(experiment, table, {}, {}, labels, task))
+        summary = summary_with_verdict(found, Result(experiment, table, {}, {}, labels, task))
         run.results.write_summary(experiment, "1" * 8, summary, {})
         run.results.publish(experiment, "0" * 8, "1" * 8)
     return run

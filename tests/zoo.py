@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from heedful.config import AttentionName, EncoderName, ModelConfig, RunConfig
-from heedful.data.vocabulary import END, PAD, START
-from heedful.experiments.experiment import Experiment, no_runs
+from heedful.data.text.vocabulary import END, PAD, START
+from heedful.experiments.framework.experiment import Experiment, no_runs
 from heedful.models import ATTENTIONS, ENCODERS, build
-from heedful.models.classifier import AttentiveClassifier
+from heedful.models.attentive.classifier import AttentiveClassifier
 from heedful.models.link import LOG_ODDS, SOFTMAX, Of
 from heedful.records import Batch, Tokens
 
@@ -48,9 +48,7 @@ def network(
     activation: Literal["relu", "tanh"] = "relu",
 ) -> AttentiveClassifier:
     dim = 8 if encoder == "none" else 6  # without an encoder states are embeddings
-    config = ModelConfig(
-        encoder=encoder, attention=attention, embedding_dim=dim, hidden_dim=8, activation=activation
-    )
+    config = ModelConfig(encoder=encoder, attention=attention, embedding_dim=dim, hidden_dim=8, activation=activation)
     has_query = task in ("qa", "nli")
     made = build(config, N_WORDS, N_LABELS[task], has_query, seed).double().eval()
     if attention.endswith(("sparsemax", "entmax")):  # scores so far apart that words without weight are met
@@ -128,10 +126,7 @@ def row(whole: Batch, i: int) -> Batch:
         None if whole.query is None else _row(whole.query, i),
         None if whole.candidates is None else whole.candidates[i : i + 1],
         None if whole.labels is None else whole.labels[i : i + 1],
-        {
-            name: values[i : i + 1, : int(whole.passage.present[i].sum())]
-            for name, values in whole.targets.items()
-        },
+        {name: values[i : i + 1, : int(whole.passage.present[i].sum())] for name, values in whole.targets.items()},
     )
 
 

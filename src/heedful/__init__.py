@@ -26,9 +26,9 @@ if TYPE_CHECKING:
         train,
         wrap,
     )
-    from heedful.api.audit import audit
+    from heedful.auditing.ask.audit import audit
     from heedful.errors import Mistake
-    from heedful.explanation import Explanation
+    from heedful.explanation.explanation import Explanation
 
 __version__ = version("heedful")
 
@@ -37,10 +37,10 @@ __version__ = version("heedful")
 os.environ.setdefault("MKL_CBWR", "AUTO")
 
 _PUBLIC = {
-    "Explanation": "heedful.explanation",
+    "Explanation": "heedful.explanation.explanation",
     "Mistake": "heedful.errors",
     "adversary": "heedful.api",
-    "audit": "heedful.api.audit",
+    "audit": "heedful.auditing.ask.audit",
     "explain": "heedful.api",
     "list_corpora": "heedful.api",
     "list_experiments": "heedful.api",

@@ -93,9 +93,7 @@ class DataOptions(Config):
     @property
     def subset(self) -> dict[Split, int]:
         """Of which splits only so many rows are used."""
-        wanted: dict[Split, int | None] = {
-            "train": self.train_rows, "dev": self.dev_rows, "test": self.test_rows
-        }  # fmt: skip
+        wanted: dict[Split, int | None] = {"train": self.train_rows, "dev": self.dev_rows, "test": self.test_rows}
         return {split: n for split, n in wanted.items() if n is not None}
 
 
@@ -122,21 +120,18 @@ class ModelConfig(Config):
     dropout_output: float = Field(default=0.0, ge=0, lt=1, exclude_if=lambda value: value == 0)
     # How a CNN makes one vector of a query's states, and whether passage and query have embeddings of their own: in the
     # code of Jain & Wallace the largest of each feature over the words, and yes.
-    query_pooling: Literal["mean", "max_of_words"] = Field(
-        default="mean", exclude_if=lambda value: value == "mean"
-    )
+    query_pooling: Literal["mean", "max_of_words"] = Field(default="mean", exclude_if=lambda value: value == "mean")
     separate_embeddings: bool = Field(default=False, exclude_if=lambda value: not value)
     # Each state is joined by the embedding of its word (Tutek & Snajder 2020): embedding_dim numbers more.
     concatenate: bool = Field(default=False, exclude_if=lambda value: not value)
-    # The model whose attention this one has, in place of its own (models/imposed.py). Its `attention` is then uniform.
+    # The model whose attention this one has, in place of its own (models/attentive/imposed.py). Its `attention` is then
+    # uniform.
     imposed: ModelConfig | None = Field(default=None, exclude_if=lambda value: value is None)
 
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
         if self.imposed is not None and (self.attention != "uniform" or self.hierarchical):
-            raise ValueError(
-                "a model with imposed attention has none of its own: attention must be 'uniform'"
-            )
+            raise ValueError("a model with imposed attention has none of its own: attention must be 'uniform'")
         if self.concatenate and self.hierarchical:
             raise ValueError(
                 "concatenate joins states with the embeddings of words: a hierarchical model pools sentences"
@@ -175,10 +170,8 @@ class TrainingConfig(Config):
     objective_options: dict[str, Any] = Field(default_factory=dict, exclude_if=lambda value: not value)
     # adam: with amsgrad. adamw: no decay on biases and norms.
     optimiser: Literal["adam", "adamw"] = Field(default="adam", exclude_if=lambda value: value == "adam")
-    warm_up: float | None = (
-        Field(  # share of the steps in which the rate rises; then it falls to 0. None: neither
-            default=None, ge=0, le=1, exclude_if=lambda value: value is None
-        )
+    warm_up: float | None = Field(  # share of the steps in which the rate rises; then it falls to 0. None: neither
+        default=None, ge=0, le=1, exclude_if=lambda value: value is None
     )
     clip: float | None = Field(  # the largest norm of a step's mean gradient
         default=None, gt=0, exclude_if=lambda value: value is None
@@ -224,9 +217,7 @@ class RunConfig(Config):
 
     dataset: str
     data: DataOptions = DataOptions()
-    model: ModelConfig = (
-        ModelConfig()
-    )  # of one of our own; means nothing where training begins with a checkpoint
+    model: ModelConfig = ModelConfig()  # of one of our own; means nothing where training begins with a checkpoint
     training: TrainingConfig = TrainingConfig()
     vectors: str | None = None
     seed: Seed = 0
@@ -234,7 +225,7 @@ class RunConfig(Config):
     start: SourceConfig | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
-class TrialConfig(Config):
+class EvaluationConfig(Config):
     """A model tried on data that it was not trained on. What is known of the model's making stands beside it."""
 
     source: SourceConfig

@@ -21,9 +21,7 @@ def one_of(what: str, given: object, known: list[str]) -> Mistake:
 
     near = []
     if isinstance(given, str) and len(given) <= LONGEST:
-        near = [name for name in known if name.lower() == given.lower()] or get_close_matches(
-            given, known, n=1
-        )
+        near = [name for name in known if name.lower() == given.lower()] or get_close_matches(given, known, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     return Mistake(f"there is no {what} {short(given)}.{hint} Known: {', '.join(known)}.")
 

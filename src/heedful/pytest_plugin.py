@@ -23,10 +23,8 @@ import pytest
 if TYPE_CHECKING:
     from heedful.auditing.record import Audit
 
-MARKER = (
-    "heedful(model, data, budget, bars, ...): audit a model; the test gets it as the fixture heedful_audit"
-)
-AUDITS: pytest.StashKey[dict[str, Audited]] = pytest.StashKey()
+MARKER = "heedful(model, data, budget, bars, ...): audit a model; the test gets it as the fixture heedful_audit"
+AUDITS: pytest.StashKey[dict[str, AuditedModel]] = pytest.StashKey()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -34,7 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[AUDITS] = {}
 
 
-class Audited:
+class AuditedModel:
     """An audit, and `check`, which fails the test at a bar that is missed."""
 
     def __init__(self, audit: Audit) -> None:
@@ -56,18 +54,14 @@ def _heedful_bars(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.fixture
-def heedful_audit(request: pytest.FixtureRequest) -> Audited:
+def heedful_audit(request: pytest.FixtureRequest) -> AuditedModel:
     """The audit that the test's marker `heedful` asks for; its bars are checked before the test begins."""
     marker = request.node.get_closest_marker("heedful")
     if marker is None:
-        pytest.fail(
-            "heedful_audit needs the marker: @pytest.mark.heedful(model=..., data=...).", pytrace=False
-        )
+        pytest.fail("heedful_audit needs the marker: @pytest.mark.heedful(model=..., data=...).", pytrace=False)
     asked: dict[str, Any] = dict(marker.kwargs)
     if marker.args or "model" not in asked:
-        pytest.fail(
-            "the marker heedful takes names: @pytest.mark.heedful(model=..., data=...).", pytrace=False
-        )
+        pytest.fail("the marker heedful takes names: @pytest.mark.heedful(model=..., data=...).", pytrace=False)
     bars = asked.pop("bars", ())
     bars = (bars,) if isinstance(bars, str) else tuple(bars)
     found = _audited(request.config.stash[AUDITS], asked, bars)
@@ -75,11 +69,11 @@ def heedful_audit(request: pytest.FixtureRequest) -> Audited:
     return found
 
 
-def _audited(known: dict[str, Audited], asked: Mapping[str, Any], bars: tuple[str, ...]) -> Audited:
+def _audited(known: dict[str, AuditedModel], asked: Mapping[str, Any], bars: tuple[str, ...]) -> AuditedModel:
     """Once for the same arguments. Bars come along: they may name what is asked only if named."""
     from inspect import signature
 
-    from heedful.api.audit import audit
+    from heedful.auditing.ask.audit import audit
     from heedful.errors import Mistake, one_of
 
     key = repr((sorted(asked.items(), key=lambda item: item[0]), bars))
@@ -89,7 +83,7 @@ def _audited(known: dict[str, Audited], asked: Mapping[str, Any], bars: tuple[st
             for name in asked:
                 if name not in takes:
                     raise one_of("argument of the marker", name, takes)
-            known[key] = Audited(audit(bars=bars, **asked))
+            known[key] = AuditedModel(audit(bars=bars, **asked))
         except Mistake as mistake:
             pytest.fail(f"heedful: {mistake}", pytrace=False)
     return known[key]

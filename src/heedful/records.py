@@ -19,12 +19,8 @@ if TYPE_CHECKING:
 
 TaskType = Literal["classification", "qa", "nli"]
 Split = Literal["train", "dev", "test"]
-TokenizerName = Literal[
-    "spacy", "whitespace", "words", "words_and_digits", "words_and_signs", "keras", "babi"
-]
-MethodKind = Literal[
-    "attention", "sensitivity", "saliency", "control"
-]  # Bastings & Filippova 2020, section 3.1
+TokenizerName = Literal["spacy", "whitespace", "words", "words_and_digits", "words_and_signs", "keras", "babi"]
+MethodKind = Literal["attention", "sensitivity", "saliency", "control"]  # Bastings & Filippova 2020, section 3.1
 Part = Literal["passage", "query"]  # of an example
 # What a model says of its labels: one of them, with probabilities of sum 1; each by itself, true or not; a number each.
 AnswerKind = Literal["one label", "several labels", "numbers"]
@@ -147,12 +143,9 @@ class Tokens:
 
     def _with(self, change: Callable[[Tensor], Tensor]) -> Tokens:
         word, sentence, hidden = (
-            None if part is None else change(part)
-            for part in (self.word_index, self.sentence_index, self.hidden)
+            None if part is None else change(part) for part in (self.word_index, self.sentence_index, self.hidden)
         )
-        return Tokens(
-            change(self.ids), change(self.present), change(self.mask), word, self.reserved, sentence, hidden
-        )
+        return Tokens(change(self.ids), change(self.present), change(self.mask), word, self.reserved, sentence, hidden)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from heedful.errors import Mistake, one_of
 
 if TYPE_CHECKING:
-    from heedful.data.edits import CorpusEdit
-    from heedful.engine.model_sources import ModelFamily
-    from heedful.experiments.experiment import Experiment
+    from heedful.data.edits.edit import CorpusEdit
+    from heedful.engine.sources.models import ModelFamily
+    from heedful.experiments.framework.experiment import Experiment
     from heedful.explainers.explainer import Explainer
-    from heedful.models.objectives import Objective
+    from heedful.models.objectives.objective import Objective
 
 T = TypeVar("T")
 
@@ -97,26 +97,26 @@ EXPERIMENTS: Registry[Experiment] = Registry(
     "experiment",
     "heedful.experiments",
     {
-        "correlation": "heedful.experiments.correlation:CORRELATION",
-        "permutation": "heedful.experiments.permutation:PERMUTATION",
-        "adversarial": "heedful.experiments.adversarial:ADVERSARIAL",
-        "erasure": "heedful.experiments.erasure:ERASURE",
-        "flips": "heedful.experiments.flips:FLIPS",
-        "importance_sets": "heedful.experiments.importance_sets:IMPORTANCE_SETS",
-        "uniform": "heedful.experiments.uniform:UNIFORM",
-        "uniform_inference": "heedful.experiments.uniform_inference:UNIFORM_INFERENCE",
-        "seeds": "heedful.experiments.seeds:SEEDS",
-        "frozen": "heedful.experiments.frozen:FROZEN",
-        "imitation": "heedful.experiments.imitation:IMITATION",
-        "heads": "heedful.experiments.heads:HEADS",
-        "deception": "heedful.experiments.deception:DECEPTION",
-        "masked_twin": "heedful.experiments.masked_twin:MASKED_TWIN",
-        "faithfulness": "heedful.experiments.faithfulness:FAITHFULNESS",
-        "planted": "heedful.experiments.planted:PLANTED",
-        "pointing": "heedful.experiments.pointing:POINTING",
-        "retrain": "heedful.experiments.retrain:RETRAIN",
-        "rationales": "heedful.experiments.rationales:RATIONALES",
-        "conicity": "heedful.experiments.conicity:CONICITY",
+        "correlation": "heedful.experiments.correlation.correlation:CORRELATION",
+        "permutation": "heedful.experiments.attention.permutation:PERMUTATION",
+        "adversarial": "heedful.experiments.adversarial.adversarial:ADVERSARIAL",
+        "erasure": "heedful.experiments.erasure.erasure:ERASURE",
+        "flips": "heedful.experiments.erasure.flips:FLIPS",
+        "importance_sets": "heedful.experiments.erasure.importance_sets:IMPORTANCE_SETS",
+        "uniform": "heedful.experiments.other_training.uniform:UNIFORM",
+        "uniform_inference": "heedful.experiments.attention.uniform_inference:UNIFORM_INFERENCE",
+        "seeds": "heedful.experiments.other_training.seeds:SEEDS",
+        "frozen": "heedful.experiments.other_training.frozen:FROZEN",
+        "imitation": "heedful.experiments.other_training.imitation:IMITATION",
+        "heads": "heedful.experiments.attention.heads:HEADS",
+        "deception": "heedful.experiments.other_training.deception:DECEPTION",
+        "masked_twin": "heedful.experiments.other_training.masked_twin:MASKED_TWIN",
+        "faithfulness": "heedful.experiments.faithfulness.faithfulness:FAITHFULNESS",
+        "planted": "heedful.experiments.ground_truth.planted:PLANTED",
+        "pointing": "heedful.experiments.ground_truth.pointing:POINTING",
+        "retrain": "heedful.experiments.ground_truth.retrain:RETRAIN",
+        "rationales": "heedful.experiments.ground_truth.rationales:RATIONALES",
+        "conicity": "heedful.experiments.attention.conicity:CONICITY",
     },
 )
 
@@ -124,20 +124,20 @@ EXPLAINERS: Registry[Explainer] = Registry(
     "explainer",
     "heedful.explainers",
     {
-        "attention": "heedful.explainers.attention_weights:ATTENTION",
-        "rollout": "heedful.explainers.rollout:ROLLOUT",
-        "attention_flow": "heedful.explainers.rollout:ATTENTION_FLOW",
-        "attention_x_norm": "heedful.explainers.attention_x_norm:ATTENTION_X_NORM",
-        "value_zeroing": "heedful.explainers.value_zeroing:VALUE_ZEROING",
-        "gradient": "heedful.explainers.gradient:GRADIENT",
-        "gradient_x_input": "heedful.explainers.gradient:GRADIENT_X_INPUT",
-        "integrated_gradients": "heedful.explainers.integrated_gradients:INTEGRATED_GRADIENTS",
-        "lrp": "heedful.explainers.relevance:LRP",
-        "occlusion": "heedful.explainers.occlusion:OCCLUSION",
-        "omission": "heedful.explainers.occlusion:OMISSION",
-        "mask": "heedful.explainers.occlusion:MASK",
-        "lime": "heedful.explainers.surrogate:LIME",
-        "shap": "heedful.explainers.surrogate:SHAP",
+        "attention": "heedful.explainers.attention.weights:ATTENTION",
+        "rollout": "heedful.explainers.attention.rollout:ROLLOUT",
+        "attention_flow": "heedful.explainers.attention.rollout:ATTENTION_FLOW",
+        "attention_x_norm": "heedful.explainers.attention.times_norm:ATTENTION_X_NORM",
+        "value_zeroing": "heedful.explainers.attention.value_zeroing:VALUE_ZEROING",
+        "gradient": "heedful.explainers.gradients.gradient:GRADIENT",
+        "gradient_x_input": "heedful.explainers.gradients.gradient:GRADIENT_X_INPUT",
+        "integrated_gradients": "heedful.explainers.gradients.integrated:INTEGRATED_GRADIENTS",
+        "lrp": "heedful.explainers.lrp.relevance:LRP",
+        "occlusion": "heedful.explainers.perturbation.occlusion:OCCLUSION",
+        "omission": "heedful.explainers.perturbation.occlusion:OMISSION",
+        "mask": "heedful.explainers.perturbation.occlusion:MASK",
+        "lime": "heedful.explainers.perturbation.surrogate:LIME",
+        "shap": "heedful.explainers.perturbation.surrogate:SHAP",
         "random": "heedful.explainers.controls:RANDOM",
         "uniform": "heedful.explainers.controls:UNIFORM",
     },
@@ -151,14 +151,14 @@ ENCODERS: Registry[Any] = Registry(
     "encoder",
     "heedful.encoders",
     {
-        "bilstm": "heedful.models.encoders:BiLSTM",
-        "bigru": "heedful.models.encoders:BiGRU",
-        "lstm": "heedful.models.encoders:LSTM",
-        "orthogonal": "heedful.models.orthogonal:OrthogonalLSTM",
-        "cnn": "heedful.models.encoders:CNN",
-        "average": "heedful.models.encoders:Average",
-        "transformer": "heedful.models.encoders:Transformer",
-        "none": "heedful.models.encoders:NoEncoder",
+        "bilstm": "heedful.models.attentive.encoders:BiLSTM",
+        "bigru": "heedful.models.attentive.encoders:BiGRU",
+        "lstm": "heedful.models.attentive.encoders:LSTM",
+        "orthogonal": "heedful.models.attentive.orthogonal:OrthogonalLSTM",
+        "cnn": "heedful.models.attentive.encoders:CNN",
+        "average": "heedful.models.attentive.encoders:Average",
+        "transformer": "heedful.models.attentive.encoders:Transformer",
+        "none": "heedful.models.attentive.encoders:NoEncoder",
     },
 )
 
@@ -167,55 +167,55 @@ ATTENTIONS: Registry[Any] = Registry(
     "attention",
     "heedful.attentions",
     {
-        "additive": "heedful.models.attention:Additive",
-        "dot": "heedful.models.attention:Dot",
-        "general": "heedful.models.attention:General",
-        "uniform": "heedful.models.attention:Uniform",
-        "additive_sparsemax": "heedful.models.sparse:AdditiveSparsemax",
-        "additive_entmax": "heedful.models.sparse:AdditiveEntmax",
-        "dot_sparsemax": "heedful.models.sparse:DotSparsemax",
-        "dot_entmax": "heedful.models.sparse:DotEntmax",
-        "latent": "heedful.models.latent:Latent",
-        "variational": "heedful.models.latent:Variational",
+        "additive": "heedful.models.attentive.attention:Additive",
+        "dot": "heedful.models.attentive.attention:Dot",
+        "general": "heedful.models.attentive.attention:General",
+        "uniform": "heedful.models.attentive.attention:Uniform",
+        "additive_sparsemax": "heedful.models.attentive.sparse:AdditiveSparsemax",
+        "additive_entmax": "heedful.models.attentive.sparse:AdditiveEntmax",
+        "dot_sparsemax": "heedful.models.attentive.sparse:DotSparsemax",
+        "dot_entmax": "heedful.models.attentive.sparse:DotEntmax",
+        "latent": "heedful.models.attentive.latent:Latent",
+        "variational": "heedful.models.attentive.latent:Variational",
     },
 )
 
-# What training makes small: an object with a `config` and `loss(...)`, see models/objectives.py.
+# What training makes small: an object with a `config` and `loss(...)`, see models/objectives/objective.py.
 OBJECTIVES: Registry[Objective] = Registry(
     "objective",
     "heedful.objectives",
     {
-        "cross_entropy": "heedful.models.objectives:CROSS_ENTROPY",
-        "deception": "heedful.models.objective_deception:DECEPTION",
-        "imitation": "heedful.models.objective_imitation:IMITATION",
-        "imposed": "heedful.models.objective_imposed:IMPOSED",
-        "variational": "heedful.models.objective_variational:VARIATIONAL",
-        "diversity": "heedful.models.objective_diversity:DIVERSITY",
-        "word_distance": "heedful.models.objective_word_distance:WORD_DISTANCE",
-        "masked_words": "heedful.models.objective_masked_words:MASKED_WORDS",
-        "supervised": "heedful.models.objective_supervised:SUPERVISED",
+        "cross_entropy": "heedful.models.objectives.objective:CROSS_ENTROPY",
+        "deception": "heedful.models.objectives.deception:DECEPTION",
+        "imitation": "heedful.models.objectives.imitation:IMITATION",
+        "imposed": "heedful.models.objectives.imitation:IMPOSED",
+        "variational": "heedful.models.objectives.variational:VARIATIONAL",
+        "diversity": "heedful.models.objectives.diversity:DIVERSITY",
+        "word_distance": "heedful.models.objectives.words:WORD_DISTANCE",
+        "masked_words": "heedful.models.objectives.words:MASKED_WORDS",
+        "supervised": "heedful.models.objectives.supervised:SUPERVISED",
     },
 )
 
-# What can be done to the texts of a corpus before a model reads them: see data/edits.py.
+# What can be done to the texts of a corpus before a model reads them: see data/edits/edit.py.
 CORPUS_EDITS: Registry[CorpusEdit] = Registry(
     "edit of a corpus",
     "heedful.corpus_edits",
     {
-        "plant": "heedful.data.plant:PLANT",
-        "remove": "heedful.data.remove:REMOVE",
-        "anonymise": "heedful.data.anonymise:ANONYMISE",
+        "plant": "heedful.data.edits.plant:PLANT",
+        "remove": "heedful.data.edits.remove:REMOVE",
+        "anonymise": "heedful.data.edits.anonymise:ANONYMISE",
     },
 )
 
-# Where a model can come from: an object with `claims(what)` and `source(what)`, see engine/model_sources.py. The first
+# Where a model can come from: an object with `claims(what)` and `source(what)`, see engine/sources/models.py. The first
 # that claims a folder or an id reads it.
 MODEL_FAMILIES: Registry[ModelFamily] = Registry(
     "kind of model",
     "heedful.models",
     {
-        "run": "heedful.engine.model_sources:RUN_FOLDERS",
-        "huggingface": "heedful.engine.huggingface_sources:CHECKPOINTS",
+        "run": "heedful.engine.sources.models:RUN_FOLDERS",
+        "huggingface": "heedful.engine.sources.huggingface:CHECKPOINTS",
     },
 )
 
@@ -229,4 +229,4 @@ REGISTRIES: tuple[Registry[Any], ...] = (
     MODEL_FAMILIES,
 )
 
-# The corpora stand in data/registry.py, each with its source and its form; entry point: heedful.corpora.
+# The corpora stand in data/corpora/registry.py, each with its source and its form; entry point: heedful.corpora.

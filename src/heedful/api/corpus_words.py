@@ -12,13 +12,13 @@ import numpy as np
 
 from heedful.api.experiments import find_model
 from heedful.api.models import as_paths
-from heedful.engine.progress import Progress
+from heedful.engine.running.progress import Progress
 from heedful.errors import Mistake, short
-from heedful.measure.shrinkage import shrink_means
+from heedful.measure.levels import shrink_means
 from heedful.records import SPLITS, Example
 
 if TYPE_CHECKING:
-    from heedful.engine.model_sources import ModelSource
+    from heedful.engine.sources.models import ModelSource
     from heedful.models.model import Model
     from heedful.store.run import Run
 
@@ -33,7 +33,7 @@ class WordEffect:
     word: str
     texts: int  # that hold it
     places: int  # where it stands in them
-    effect: float  # mean over the texts, drawn to the mean of all words of the label: measure/shrinkage.py
+    effect: float  # mean over the texts, drawn to the mean of all words of the label: measure/levels.py
     low: float  # 95% interval
     high: float
     plain: float  # the mean itself
@@ -60,7 +60,7 @@ def words(
 
     Of a run's own data, or of `data`. `label`: the one that the model predicts, or the true one of each text.
     """
-    from heedful.data.batching import CPU
+    from heedful.data.text.batching import CPU
 
     if split not in SPLITS:
         raise Mistake(f"--split {short(split)}: the splits are {', '.join(SPLITS)}.")
@@ -89,15 +89,13 @@ def read_examples(
 ) -> list[Example]:
     """Texts of the run's own data, edited as they were for it, or of other data as the model reads them."""
     from heedful.config import DataOptions
-    from heedful.data.assemble import spread_places
-    from heedful.engine.edited_data import corpus_of
-    from heedful.engine.other_data import as_the_model_reads, read_as, read_other
+    from heedful.data.corpora.assemble import spread_places
+    from heedful.engine.sources.edited_data import corpus_of
+    from heedful.engine.sources.other_data import as_the_model_reads, read_as, read_other
 
     if data is None:
         if run is None or run.trial is not None:
-            raise Mistake(
-                f"{source.name} has no data of its own here: say with --data which texts are meant."
-            )
+            raise Mistake(f"{source.name} has no data of its own here: say with --data which texts are meant.")
         if given:
             raise Mistake(f"{next(iter(given))} says how to read data: give --data, too.")
         texts = corpus_of(run, (*folders, *run.data_folders))[split]
@@ -119,7 +117,7 @@ def effects_by_label(
     progress: Progress,
 ) -> list[WordEffect]:
     """One value for each word and text: the mean over the places where it stands there."""
-    from heedful.explainers.corpus_view import erase_words
+    from heedful.explainers.perturbation.corpus_view import erase_words
 
     found: dict[str, dict[str, list[tuple[float, float, int]]]] = defaultdict(lambda: defaultdict(list))
     with progress.bar("words", total=len(examples)) as bar:
@@ -129,9 +127,7 @@ def effects_by_label(
             for row, index in enumerate(indices):
                 passage, mask = examples[int(index)].passage, masks[row]
                 which = (
-                    np.arange(mask.sum())
-                    if tokens.word_index is None
-                    else tokens.word_index[row].cpu().numpy()[mask]
+                    np.arange(mask.sum()) if tokens.word_index is None else tokens.word_index[row].cpu().numpy()[mask]
                 )
                 first = np.unique(which, return_index=True)[1]  # of a word's pieces: they are erased together
                 changes, shares = (
@@ -148,9 +144,7 @@ def effects_by_label(
     return [row for name in model.labels if name in found for row in _rows(name, found[name], min_texts)]
 
 
-def _rows(
-    label: str, by_word: Mapping[str, list[tuple[float, float, int]]], min_texts: int
-) -> list[WordEffect]:
+def _rows(label: str, by_word: Mapping[str, list[tuple[float, float, int]]], min_texts: int) -> list[WordEffect]:
     known = {word: np.array(values) for word, values in by_word.items() if len(values) >= min_texts}
     drawn = shrink_means([values[:, 0] for values in known.values()])
     rows = [

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from heedful.api.models import as_paths
 from heedful.api.words import as_examples
-from heedful.engine.progress import Progress
+from heedful.engine.running.progress import Progress
 from heedful.errors import Mistake
 from heedful.records import Example
 
 if TYPE_CHECKING:
-    from heedful.engine.carry_out import Engine
-    from heedful.engine.model_sources import ModelSource
-    from heedful.engine.plan import Plan
-    from heedful.engine.rows import Rows
-    from heedful.engine.schedule import Report
-    from heedful.engine.task import Ask
-    from heedful.engine.workspace import Workspace
+    from heedful.engine.running.execute import Engine
+    from heedful.engine.running.schedule import Report
+    from heedful.engine.running.workspace import Workspace
+    from heedful.engine.sources.models import ModelSource
+    from heedful.engine.tasks.plan import Plan
+    from heedful.engine.tasks.rows import ExperimentRows
+    from heedful.engine.tasks.task import Request
     from heedful.models.model import Model
     from heedful.store.run import Run
 
@@ -31,7 +31,7 @@ FEW = 400  # texts that are done sooner here than a worker beside this process h
 class Answers:
     """How questions to one model about one data set ended, and the folder that holds the answers."""
 
-    asks: tuple[Ask, ...]
+    asks: tuple[Request, ...]
     run: Run
     plan: Plan
     report: Report
@@ -58,7 +58,7 @@ def run(
     data_dirs: Sequence[str | Path] = (),
     progress: Progress | None = None,
     **options: Any,
-) -> Rows:
+) -> ExperimentRows:
     """An experiment's rows: of the examples given, of `data`, or of the corpus that a run was trained on.
 
     `data` is a corpus by name, one's own file, or hf:ID, and `data_options` say how to read it (text_column, ...). A
@@ -67,8 +67,8 @@ def run(
     are names for those of a Hugging Face model, which reads pairs of texts where the data have a query or `queries` are
     given. `options` are the experiment's.
     """
-    from heedful.engine.plan import ask
-    from heedful.engine.rows import Rows
+    from heedful.engine.tasks.plan import ask
+    from heedful.engine.tasks.rows import ExperimentRows
 
     asked = ask(experiment, options, split, limit)
     progress = progress or Progress(quiet=True)
@@ -91,11 +91,11 @@ def run(
     *_, task = answers.plan.of("experiment")
     for failure in answers.report.failed:
         raise Mistake(f"{failure.task.name}: {failure.error}")
-    return Rows(experiment, answers.run.results.rows(experiment, task.key))
+    return ExperimentRows(experiment, answers.run.results.rows(experiment, task.key))
 
 
 def run_experiments(
-    asks: Sequence[Ask],
+    asks: Sequence[Request],
     model: Run | ModelSource | str | Path,
     *,
     data: str | Path | None = None,
@@ -111,25 +111,21 @@ def run_experiments(
     A few texts are asked about in this process, which then reads data and weights once; many by workers beside it.
     `labels` are names for those of a Hugging Face model.
     """
-    from heedful.engine.carry_out import carry_out
-    from heedful.engine.workspace import Workspace
+    from heedful.engine.running.execute import execute
+    from heedful.engine.running.workspace import Workspace
 
     source, run = find_model(model, labels)
     folder = Path(runs) if runs is not None else Path("runs") if run is None else run.path.parent
     remembered = () if run is None or data is not None else run.data_folders
     workspace = Workspace(folder, (*as_paths(data_dirs), *remembered))
-    planned = plan_questions(
-        asks, source, run, None if data is None else str(data), data_options or {}, workspace
-    )
+    planned = plan_questions(asks, source, run, None if data is None else str(data), data_options or {}, workspace)
     (name,) = {task.run for task in planned.of("experiment")}
     answering = workspace.run(name)
     alone = len(asks) == 1
     few = all(ask.limit is not None and ask.limit <= FEW for ask in asks)
-    to_train = planned.count("train") > (
-        run is not None and run.trial is None
-    )  # beside the run that is asked
+    to_train = planned.count("train") > (run is not None and run.trial is None)  # beside the run that is asked
     engine: Engine = "local" if to_train or not (alone or few) else "here"
-    report = carry_out(
+    report = execute(
         planned,
         workspace,
         progress or Progress(quiet=True),
@@ -141,7 +137,7 @@ def run_experiments(
 
 
 def plan_questions(
-    asks: Sequence[Ask],
+    asks: Sequence[Request],
     source: ModelSource,
     run: Run | None,
     data: str | None,
@@ -150,15 +146,13 @@ def plan_questions(
 ) -> Plan:
     """Questions about a run's own data, or about other data."""
     from heedful.config import DataOptions
-    from heedful.engine.other_data import read_as, read_by
-    from heedful.engine.plan import is_own_data, plan_for_run, plan_trial
+    from heedful.engine.sources.other_data import read_as, read_by
+    from heedful.engine.tasks.plan import is_own_data, plan_for_run, plan_trial
 
     folders, hash_file = workspace.data_dirs, workspace.hash_file
     if data is None:
         if run is None:
-            raise Mistake(
-                f"{source.name} has no data of its own: say with --data what it is to be asked about."
-            )
+            raise Mistake(f"{source.name} has no data of its own: say with --data what it is to be asked about.")
         if given:
             raise Mistake(f"{next(iter(given))} says how to read data: give --data, too.")
         return plan_for_run(run, asks, folders, hash_file)
@@ -172,7 +166,7 @@ def plan_questions(
 
 def find_model(model: object, labels: Sequence[str] | None = None) -> tuple[ModelSource, Run | None]:
     """The source of a model, and its run folder where it has one. Files are hashed once for both."""
-    from heedful.engine.model_sources import RUN_FOLDERS, find_source
+    from heedful.engine.sources.models import RUN_FOLDERS, find_source
     from heedful.store.checks import FileHashes
     from heedful.store.run import Run
 
@@ -189,9 +183,9 @@ def find_model(model: object, labels: Sequence[str] | None = None) -> tuple[Mode
 
 def parse_questions(
     experiments: Sequence[str], settings: Mapping[str, Any], split: str, limit: int | None
-) -> list[Ask]:
+) -> list[Request]:
     """Each setting goes to every experiment that has it; one that none has is a mistake."""
-    from heedful.engine.plan import ask
+    from heedful.engine.tasks.plan import ask
     from heedful.experiments import EXPERIMENTS
 
     names = list(dict.fromkeys(experiments))
@@ -201,8 +195,7 @@ def parse_questions(
             all_known = ", ".join(sorted(set().union(*known.values())))
             raise Mistake(f"--set {key}: none of the experiments has this setting. Known: {all_known}.")
     return [
-        ask(name, {key: value for key, value in settings.items() if key in known[name]}, split, limit)
-        for name in names
+        ask(name, {key: value for key, value in settings.items() if key in known[name]}, split, limit) for name in names
     ]
 
 
@@ -220,14 +213,14 @@ def sort_data_settings(
 
 
 def _ask_given(
-    asked: Ask,
+    asked: Request,
     model: object,
     examples: Sequence[Example] | Sequence[str],
     queries: Sequence[str] | None,
     labels: Sequence[str] | None,
     progress: Progress,
-) -> Rows:
-    from heedful.data.batching import CPU
+) -> ExperimentRows:
+    from heedful.data.text.batching import CPU
 
     source = find_model(model, labels)[0]
     loaded = ((queries is not None and source.of_pairs()) or source).load(CPU)
@@ -236,18 +229,18 @@ def _ask_given(
 
 
 def _ask_in_memory(
-    asked: Ask,
+    asked: Request,
     source: ModelSource,
     data: str | Path | None,
     given: Mapping[str, Any],
     data_dirs: tuple[Path, ...],
     progress: Progress,
-) -> Rows:
+) -> ExperimentRows:
     """Of a model that nobody could find again: nothing is kept."""
     from heedful.config import DataOptions
-    from heedful.data.batching import CPU
-    from heedful.engine.other_data import as_the_model_reads, read_as, read_other
-    from heedful.engine.rows import select_places
+    from heedful.data.text.batching import CPU
+    from heedful.engine.sources.other_data import as_the_model_reads, read_as, read_other
+    from heedful.engine.tasks.rows import select_places
 
     if data is None:
         raise Mistake("give examples, data, or the run folder, whose corpus is known.")
@@ -258,12 +251,12 @@ def _ask_in_memory(
     return ask_loaded(asked, source.load(CPU), examples, progress)
 
 
-def ask_loaded(asked: Ask, model: Model, examples: Mapping[int, Example], progress: Progress) -> Rows:
+def ask_loaded(asked: Request, model: Model, examples: Mapping[int, Example], progress: Progress) -> ExperimentRows:
     import numpy as np
 
-    from heedful.engine.rows import Rows, ask_model, select_places
+    from heedful.engine.tasks.rows import ExperimentRows, ask_model, select_places
 
     places = np.array(sorted(examples), dtype=np.int64)[select_places(len(examples), asked)]
     with progress.bar(asked.experiment, total=len(places)) as bar:
         table = ask_model(model, examples, places, asked, model.seed, bar)
-    return Rows(asked.experiment, table)
+    return ExperimentRows(asked.experiment, table)

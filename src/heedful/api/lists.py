@@ -34,16 +34,16 @@ def list_experiments() -> list[str]:
 
 def list_corpora() -> list[str]:
     """The names of all corpora that are known or found."""
-    from heedful.data.catalogue import catalogue
+    from heedful.data.corpora.prepare import catalogue
 
     return [row.name for row in catalogue()]
 
 
 def inspect_installation(data_dirs: Sequence[Path] = ()) -> dict[str, Any]:
     """Packages, corpora and vectors that are here, and what other packages have added."""
-    from heedful.data.catalogue import catalogue
-    from heedful.data.locate import data_dirs as all_folders
-    from heedful.data.vectors import vectors_in
+    from heedful.data.corpora.locate import data_dirs as all_folders
+    from heedful.data.corpora.prepare import catalogue
+    from heedful.data.text.vectors import vectors_in
 
     core = {re.split(r"[<>=;\[ ]", line)[0] for line in requires("heedful") or () if "extra ==" not in line}
     folders = all_folders(data_dirs)
@@ -61,7 +61,7 @@ def inspect_installation(data_dirs: Sequence[Path] = ()) -> dict[str, Any]:
 
 def list_added() -> list[dict[str, str]]:
     """What other packages have added through entry points: what it is, its name, whose it is."""
-    from heedful.data.registry import CORPORA
+    from heedful.data.corpora.registry import CORPORA
     from heedful.registry import REGISTRIES, package_of
 
     return [

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from heedful.engine.progress import Progress
+from heedful.engine.running.progress import Progress
 from heedful.errors import Mistake, short
 
 if TYPE_CHECKING:
     from heedful.config import RunConfig
-    from heedful.engine.estimate import Estimate
+    from heedful.engine.tasks.estimate import Estimate
     from heedful.models.model import Model
     from heedful.store.run import Run
 
@@ -25,7 +25,7 @@ def load(model: Any, *, device: str | None = None, **options: Any) -> Model:
     """
     import torch
 
-    from heedful.engine.model_sources import find_source
+    from heedful.engine.sources.models import find_source
 
     if hasattr(model, "model") and hasattr(model, "tokenizer") and hasattr(model, "task"):
         from heedful.models.huggingface import load_pipeline
@@ -40,9 +40,7 @@ def load(model: Any, *, device: str | None = None, **options: Any) -> Model:
         place = torch.device("cpu" if device is None else device)
         torch.empty(0, device=place)
     except (RuntimeError, AssertionError, TypeError, ValueError, OverflowError):
-        raise Mistake(
-            f"device={short(device)}: torch has no such device here; 'cpu' is always there."
-        ) from None
+        raise Mistake(f"device={short(device)}: torch has no such device here; 'cpu' is always there.") from None
     return source.load(place)
 
 
@@ -55,9 +53,7 @@ def wrap(model: Any, tokenizer: Any = None, **options: Any) -> Model:
 
     if isinstance(model, nn.Module):
         if tokenizer is None:
-            raise Mistake(
-                f"{type(model).__name__} reads token ids: give its tokenizer, too: wrap(module, tokenizer)."
-            )
+            raise Mistake(f"{type(model).__name__} reads token ids: give its tokenizer, too: wrap(module, tokenizer).")
         from heedful.models.huggingface import wrap as wrap_module
 
         return wrap_module(model, tokenizer, **options)
@@ -92,9 +88,7 @@ def train(
     DataOptions (text_column, label_column, ...).
     """
     if data is not None and not isinstance(data, Mapping):
-        raise Mistake(
-            f"data={short(data)}: it should be settings by their names, {{'text_column': 'review'}}."
-        )
+        raise Mistake(f"data={short(data)}: it should be settings by their names, {{'text_column': 'review'}}.")
     given = {"encoder": encoder, "attention": attention, **settings}
     config = configure(dataset, settings=given, data=data, vectors=vectors, seed=seed, start=start)
     return train_config(config, runs=runs, data_dirs=data_dirs, progress=progress)
@@ -110,8 +104,8 @@ def configure(
     start: str | Path | None = None,
 ) -> RunConfig:
     """A full configuration from settings by their names, be they of the data, the model or the training."""
-    from heedful.engine.configure import configure as with_defaults
-    from heedful.engine.configure import sort_settings
+    from heedful.engine.tasks.configure import configure as with_defaults
+    from heedful.engine.tasks.configure import sort_settings
 
     parts = sort_settings(settings or {})
     parts["data"] = {**(data or {}), **parts["data"]}
@@ -126,21 +120,19 @@ def train_config(
     progress: Progress | None = None,
 ) -> Run:
     """Train one configuration in this process, or take the run that is there."""
-    from heedful.engine.carry_out import train_one
-    from heedful.engine.workspace import Workspace
+    from heedful.engine.running.execute import train_one
+    from heedful.engine.running.workspace import Workspace
 
-    return train_one(
-        config, Workspace(as_path(runs, "a folder for runs"), as_paths(data_dirs)), progress or Progress()
-    )
+    return train_one(config, Workspace(as_path(runs, "a folder for runs"), as_paths(data_dirs)), progress or Progress())
 
 
 def estimate_training(
     config: RunConfig, *, runs: str | Path = "runs", data_dirs: Sequence[str | Path] = ()
 ) -> Estimate:
     """What `train_config` would take."""
-    from heedful.engine.estimate import estimate
-    from heedful.engine.plan import plan
-    from heedful.engine.workspace import Workspace
+    from heedful.engine.running.workspace import Workspace
+    from heedful.engine.tasks.estimate import estimate
+    from heedful.engine.tasks.plan import plan
 
     workspace = Workspace(Path(runs), as_paths(data_dirs))
     return estimate(plan([config], (), workspace.data_dirs, hash_file=workspace.hash_file), workspace)
@@ -148,7 +140,7 @@ def estimate_training(
 
 def open_run(path: str | Path | Run) -> Run:
     """A run folder that is there."""
-    from heedful.data import locate
+    from heedful.data.corpora import locate
     from heedful.store.run import Run
 
     run = path if isinstance(path, Run) else Run(as_path(path, "a run folder"))
@@ -166,7 +158,7 @@ def as_path(given: Any, what: str) -> Path:
 
 def as_paths(folders: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
     """One folder is one, not its letters."""
-    from heedful.data import locate
+    from heedful.data.corpora import locate
 
     given = [folders] if isinstance(folders, str | Path) else folders
     paths = tuple(as_path(folder, "a data folder") for folder in given)

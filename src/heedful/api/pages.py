@@ -11,9 +11,9 @@ import numpy as np
 
 from heedful.api.models import as_paths, load, open_run
 from heedful.api.words import DEFAULT_METHODS, explain
-from heedful.engine.progress import Progress
+from heedful.engine.running.progress import Progress
 from heedful.errors import Mistake
-from heedful.explanation import Explanation
+from heedful.explanation.explanation import Explanation
 from heedful.records import Example
 
 if TYPE_CHECKING:
@@ -47,9 +47,7 @@ def write_report(
     found = [findings.read(run) for run in opened]
     folders = as_paths(data_dirs)
     subjects = [
-        illustrate(run, known, (*folders, *run.data_folders), progress)
-        if texts
-        else findings.Illustrated(known)
+        illustrate(run, known, (*folders, *run.data_folders), progress) if texts else findings.Illustrated(known)
         for run, known in zip(opened, found, strict=True)
     ]
     progress.say("draw the page")
@@ -58,9 +56,7 @@ def write_report(
     for subject in subjects if figures is not None else ():
         folder = Path(figures or ".")
         several = len(subjects) > 1
-        drawn += export.write_figures(
-            page.figures(subject), folder / subject.findings.name if several else folder
-        )
+        drawn += export.write_figures(page.figures(subject), folder / subject.findings.name if several else folder)
     verdicts = findings.verdicts_of_report(subjects)
     by_run = {s.findings.name: found for s, found in zip(subjects, verdicts, strict=True)}
     return export.Written(Path(output), tuple(drawn), by_run)
@@ -68,9 +64,8 @@ def write_report(
 
 def illustrate(run: Run, findings: Findings, data_dirs: Sequence[Path], progress: Progress) -> Illustrated:
     """Findings with the texts they are of: the chosen ones and a sample explained by every method."""
-    from heedful.engine.run_texts import texts_of
-    from heedful.report.examples import choose
-    from heedful.report.findings import Illustrated
+    from heedful.engine.sources.run_texts import texts_of
+    from heedful.report.findings import Illustrated, choose
     from heedful.report.opening import Opening, typical
     from heedful.report.sample import choose_sample, counted_size, leave_words_out
 
@@ -89,9 +84,7 @@ def illustrate(run: Run, findings: Findings, data_dirs: Sequence[Path], progress
     )
     counted_places = choose_sample(examples, counted_size(model))
     counted = leave_words_out(model, [examples[place] for place in counted_places])
-    opening = (
-        None if first is None else Opening(first, by_place[first], arithmetic_of(model, examples[first]))
-    )
+    opening = None if first is None else Opening(first, by_place[first], arithmetic_of(model, examples[first]))
     return Illustrated(findings, examples, choices, chosen, sample, places, counted, counted_places, opening)
 
 
@@ -99,11 +92,9 @@ def arithmetic_of(model: Model, example: Example) -> dict[str, Any] | None:
     """What a page needs to decode this text under other attention; None of a model that only itself can be asked."""
     if "pools_by_attention" not in model.network.can:
         return None
-    from heedful.experiments.pooled import PooledStates
+    from heedful.experiments.edited_attention.pooled import PooledStates
 
-    seen = PooledStates.observer(model.network)(
-        np.zeros(1, dtype=np.int64), model.encode([example]).batch([0])
-    )
+    seen = PooledStates.observer(model.network)(np.zeros(1, dtype=np.int64), model.encode([example]).batch([0]))
     return seen.arithmetic() if int(seen.n_words[0]) == len(example.passage) else None
 
 
@@ -124,8 +115,6 @@ def explain_for_people(model: Model, examples: list[Example], progress: Progress
         explain(model, examples, removing, of="probability").by_word(),
     )
     return Explanation(
-        tuple(
-            replace(a, attributions=(*a.attributions, *b.attributions)) for a, b in zip(*halves, strict=True)
-        ),
+        tuple(replace(a, attributions=(*a.attributions, *b.attributions)) for a, b in zip(*halves, strict=True)),
         model.name,
     )

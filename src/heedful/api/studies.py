@@ -12,24 +12,24 @@ from heedful.api.experiments import run
 from heedful.api.models import as_paths, load, train
 from heedful.api.pages import write_report
 from heedful.api.words import explain
-from heedful.engine.progress import Progress
+from heedful.engine.running.progress import Progress
 from heedful.errors import Mistake
 from heedful.registry import EXPERIMENTS
 
 if TYPE_CHECKING:
     from heedful.config import RunConfig
-    from heedful.engine.carry_out import Engine
-    from heedful.engine.estimate import Estimate
-    from heedful.engine.plan import Plan
-    from heedful.engine.schedule import Report
-    from heedful.engine.study_part import Selection
-    from heedful.engine.task import Ask
-    from heedful.engine.workspace import Workspace
-    from heedful.explanation import Explanation
+    from heedful.engine.running.execute import Engine
+    from heedful.engine.running.schedule import Report
+    from heedful.engine.running.workspace import Workspace
+    from heedful.engine.tasks.estimate import Estimate
+    from heedful.engine.tasks.plan import Plan
+    from heedful.engine.tasks.task import Request
+    from heedful.explanation.explanation import Explanation
     from heedful.records import Example
-    from heedful.report.comparison import Finished
     from heedful.report.export import Written
     from heedful.store.run import Run
+    from heedful.studies.comparison import Finished
+    from heedful.studies.part import StudyPart
 
 # What the demonstration asks: every question of the first paper, and two more, of which one edits each text many times
 # and is asked of some. Whether attention finds the planted words is asked by the report, of the texts that it shows.
@@ -56,7 +56,7 @@ class PlannedStudy:
     known: int = 0  # runs that were asked for and are known from elsewhere
 
     def estimate(self, cores: int | None = None) -> Estimate:
-        from heedful.engine.estimate import estimate
+        from heedful.engine.tasks.estimate import estimate
 
         return estimate(self.plan, self.workspace, cores, published=self.published)
 
@@ -68,39 +68,39 @@ class PlannedStudy:
         cores: int | None = None,
         address: str | None = None,
     ) -> Report:
-        from heedful.engine.carry_out import carry_out
+        from heedful.engine.running.execute import execute
 
         if self.published:
             raise Mistake("--as-published is for --dry-run: what is not here cannot be run.")
-        return carry_out(self.plan, self.workspace, progress, engine, cores=cores, address=address)
+        return execute(self.plan, self.workspace, progress, engine, cores=cores, address=address)
 
     def finished(self) -> list[Finished]:
         """Every finished run of the study in the folder."""
-        from heedful.engine.study_file import read_study
-        from heedful.report.comparison import finished_runs
+        from heedful.studies.comparison import finished_runs
+        from heedful.studies.file import read_study
 
         return finished_runs(self.workspace.runs, read_study(self.name), self.vectors)
 
 
 def compare(name: str, runs: Sequence[Finished]) -> str:
     """Runs of a study beside what was published: its page, as Markdown."""
-    from heedful.engine.study_file import notes_of, read_study
-    from heedful.report.comparison import page
+    from heedful.studies.comparison import page
+    from heedful.studies.file import notes_of, read_study
 
     return page(name, runs, read_study(name), notes_of(name))
 
 
 def kept_runs(name: str, path: Path) -> list[Finished]:
     """The runs of a study whose summaries a file has."""
-    from heedful.engine.study_file import read_study
-    from heedful.report.summaries_file import read_summaries
+    from heedful.studies.file import read_study
+    from heedful.studies.summaries_file import read_summaries
 
     return read_summaries(path, read_study(name))
 
 
 def keep_runs(name: str, path: Path, runs: Sequence[Finished]) -> list[Finished]:
     """Adds runs to a file of summaries, in place of those with the same setting and seed. All that it then has."""
-    from heedful.report.summaries_file import write_summaries
+    from heedful.studies.summaries_file import write_summaries
 
     before = kept_runs(name, path) if path.exists() else []
     both = {(run.setting, run.seed): run for run in (*before, *runs)}
@@ -126,11 +126,11 @@ def plan_study(
     `known`: runs that were finished elsewhere. They are not planned again; what was asked of them must be what is asked
     now, because one page is made of both. Which were asked by another version of an experiment is said on the page.
     """
-    from heedful.engine.data_sources import DataSource
-    from heedful.engine.plan import plan
-    from heedful.engine.study_file import read_study
-    from heedful.engine.study_part import select
-    from heedful.engine.workspace import Workspace
+    from heedful.engine.running.workspace import Workspace
+    from heedful.engine.sources.data import DataSource
+    from heedful.engine.tasks.plan import plan
+    from heedful.studies.file import read_study
+    from heedful.studies.part import select
 
     check_gpus(gpus, engine)
     data_dirs = as_paths(data_dirs)
@@ -138,23 +138,25 @@ def plan_study(
         raise Mistake(f"--checkpoint-every {checkpoint_every}: seconds, 0 or more.")
     chosen = select(read_study(name), vectors=vectors, data_dirs=data_dirs, also_missing=as_published, **part)
     if not chosen.configs:
-        raise Mistake(
-            f"none of the datasets was found: {', '.join(chosen.missing)}. See `heedful data list`."
-        )
+        raise Mistake(f"none of the datasets was found: {', '.join(chosen.missing)}. See `heedful data list`.")
     asked = len(chosen.configs)
     check_alike(chosen, known, usual=part.get("split", "test") == "test" and part.get("limit") is None)
     chosen = without(chosen, known)
     workspace = Workspace(Path(runs), tuple(data_dirs), checkpoint_every, gpus)
     instead = {c.dataset: DataSource("published", 0, "size as published") for c in chosen.configs}
     planned = plan(
-        chosen.configs, chosen.asks, data_dirs, instead if as_published else None, workspace.hash_file,
+        chosen.configs,
+        chosen.asks,
+        data_dirs,
+        instead if as_published else None,
+        workspace.hash_file,
         chosen.asks_on,
-    )  # fmt: skip
+    )
     already = asked - len(chosen.configs)
     return PlannedStudy(name, vectors, planned, workspace, chosen.missing, as_published, already)
 
 
-def check_alike(chosen: Selection, known: Sequence[Finished], usual: bool) -> None:
+def check_alike(chosen: StudyPart, known: Sequence[Finished], usual: bool) -> None:
     """Refuses known runs of which the same experiment was asked in another way: of other texts, with other options.
 
     `usual`: of the texts that the study says. A file that is older than `asked` has nothing else.
@@ -174,10 +176,10 @@ def check_alike(chosen: Selection, known: Sequence[Finished], usual: bool) -> No
                 )
 
 
-def differences(before: Ask, now: Ask) -> str:
+def differences(before: Request, now: Request) -> str:
     """What differs, in words: "limit was none and is 50"."""
 
-    def settings(ask: Ask) -> dict[str, Any]:
+    def settings(ask: Request) -> dict[str, Any]:
         return {"split": ask.split, "limit": ask.limit, **ask.options}
 
     old, new = settings(before), settings(now)
@@ -189,7 +191,7 @@ def plain(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def without(chosen: Selection, known: Sequence[Finished]) -> Selection:
+def without(chosen: StudyPart, known: Sequence[Finished]) -> StudyPart:
     """What is left to run of a selection: the runs of which something is asked that is not known."""
 
     def answered(config: RunConfig) -> bool:
@@ -208,7 +210,7 @@ def check_gpus(gpus: float, engine: str) -> None:
 
 def states_by_run(plan: Plan, report: Report) -> dict[str, dict[str, str]]:
     """Run -> train and each experiment -> finished, failed or blocked."""
-    from heedful.engine.kinds import TASK_KINDS
+    from heedful.engine.tasks.kinds import TASK_KINDS
 
     state = {task.key: "finished" for task in (*report.done, *report.kept)}
     state |= {failure.task.key: "failed" for failure in report.failed}
@@ -224,11 +226,9 @@ def states_by_run(plan: Plan, report: Report) -> dict[str, dict[str, str]]:
 
 def failures(report: Report, workspace: Workspace) -> list[dict[str, str]]:
     """What failed, why, and the command that does this one task alone."""
-    from heedful.engine.commands import command
+    from heedful.engine.tasks.commands import command
 
-    return [
-        {"task": f.task.name, "error": f.error, "again": command(f.task, workspace)} for f in report.failed
-    ]
+    return [{"task": f.task.name, "error": f.error, "again": command(f.task, workspace)} for f in report.failed]
 
 
 @dataclass(frozen=True)
@@ -243,7 +243,7 @@ class Demonstration:
 
 def demonstrate(rule: str, seed: int, runs: Path, output: Path, progress: Progress) -> Demonstration:
     """Train on a built-in corpus whose deciding words are known, put its attention on trial, and write a page."""
-    from heedful.data import corpora
+    from heedful.data.corpora import load as corpora
 
     name = f"planted-{rule}"
     trained = train(name, seed=seed, runs=runs, embedding_dim=50, hidden_dim=64, epochs=4, progress=progress)

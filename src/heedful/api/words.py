@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
+import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heedful import colours
 from heedful.api.models import as_paths, load, open_run
-from heedful.api.parts import PART, Parts
-from heedful.engine.progress import Progress
+from heedful.engine.running.progress import Progress, ProgressBar
 from heedful.errors import Mistake, short
-from heedful.explanation import ENDINGS, Explanation
-from heedful.explanation_file import whole_file
-from heedful.heatmap import Pair, Pairs, visible
+from heedful.explanation import drawing as colours
+from heedful.explanation.drawing import Pair, Pairs, visible
+from heedful.explanation.explanation import ENDINGS, Explanation
+from heedful.explanation.files import whole_file
 from heedful.records import Example
 
 if TYPE_CHECKING:
     from heedful.models.model import Model
     from heedful.store.run import Run
+
 
 DEFAULT_METHODS = (
     "attention",
@@ -57,7 +61,7 @@ def explain(
     model that has none; with `queries` such a model is read as one of pairs of texts. `kept`: where parts of what is
     done stand meanwhile (see `explain_to`).
     """
-    from heedful.engine.plan import that_learn
+    from heedful.engine.tasks.plan import that_learn
     from heedful.explainers import EXPLAINERS
     from heedful.explainers.run import applies
     from heedful.explainers.run import explain as run_explain
@@ -80,9 +84,7 @@ def explain(
     wanted = able(DEFAULT_METHODS) if methods is None else methods
     asked = [wanted] if isinstance(wanted, str) else as_list(wanted, "methods")
     if not asked:
-        raise Mistake(
-            f"methods is empty: name one of {', '.join(EXPLAINERS)}, or leave it out for the usual ones."
-        )
+        raise Mistake(f"methods is empty: name one of {', '.join(EXPLAINERS)}, or leave it out for the usual ones.")
     if twice := [name for i, name in enumerate(asked) if name in asked[:i]]:
         raise Mistake(f"the method {short(twice[0])} is asked for twice.")
     if asked == ["all"]:
@@ -141,7 +143,7 @@ def parts_of(
     **options: Any,
 ) -> Parts | None:
     """Where parts are kept while so many texts are explained; None: a few are done at once."""
-    from heedful.engine.model_sources import find_source
+    from heedful.engine.sources.models import find_source
 
     if output.suffix not in ENDINGS:
         raise Mistake(f"{output}: the ending must be {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}.")
@@ -167,14 +169,14 @@ def fit_explainers(
     run: Run, names: Sequence[str], data_dirs: tuple[Path, ...], progress: Progress
 ) -> dict[str, Mapping[str, Any]]:
     """What explainers have learnt from a run's training texts; learnt now, where they have not."""
-    from heedful.engine.carry_out import carry_out
-    from heedful.engine.plan import plan_fits
-    from heedful.engine.workspace import Workspace
+    from heedful.engine.running.execute import execute
+    from heedful.engine.running.workspace import Workspace
+    from heedful.engine.tasks.plan import plan_fits
 
     data_dirs = (*data_dirs, *run.data_folders)
     workspace = Workspace(run.path.parent, data_dirs)
     planned = plan_fits(run, names, data_dirs, workspace.hash_file)
-    carry_out(planned, workspace, progress, "here", strict=True)
+    execute(planned, workspace, progress, "here", strict=True)
     return {task.explainer or "": run.fitted(task.explainer or "", task.key) for task in planned.of("fit")}
 
 
@@ -207,9 +209,7 @@ def adversary(
     return Pairs(tuple(pairs))
 
 
-def as_examples(
-    model: Model, texts: Sequence[str] | Sequence[Example], queries: Sequence[str] | None
-) -> list[Example]:
+def as_examples(model: Model, texts: Sequence[str] | Sequence[Example], queries: Sequence[str] | None) -> list[Example]:
     """Texts as examples of this model; examples as they are."""
     given = as_list(texts, "texts")
     if any(isinstance(text, Example) for text in given):
@@ -275,3 +275,58 @@ def write(shown: Explanation | Pairs, path: Path) -> None:
     with whole_file(path) as partial:
         text = shown.to_json() if path.suffix == ".json" else colours.page(shown.to_html())
         partial.write_text(text, encoding="utf-8")
+
+
+# Explaining many texts into a file: parts are kept beside it, so that an interrupted command goes on.
+
+
+PART = 200  # texts: what an interruption can cost
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A folder of parts, a file for every `PART` texts, each whole or not there. It goes when the output is written."""
+
+    folder: Path
+    n_texts: int
+
+    @classmethod
+    def beside(cls, output: Path, asked: Mapping[str, Any], n_texts: int) -> Parts:
+        """Named by all that decides the scores, so that another question never finds these parts."""
+        from heedful import __version__
+
+        told = json.dumps({**asked, "part": PART, "version": __version__}, sort_keys=True)
+        key = hashlib.sha256(told.encode(errors="surrogatepass")).hexdigest()
+        return cls(output.with_name(f"{output.name}.{key[:12]}.parts"), n_texts)
+
+    def file(self, begin: int) -> Path:
+        return self.folder / f"{begin:08}.parquet"
+
+    @property
+    def left(self) -> int:
+        """Texts that are still to be explained."""
+        begins = range(0, self.n_texts, PART)
+        return sum(min(PART, self.n_texts - begin) for begin in begins if not self.file(begin).exists())
+
+    def explain(
+        self, examples: Sequence[Example], explain: Callable[[Sequence[Example]], Explanation], bar: ProgressBar
+    ) -> Explanation:
+        """What is here is read; the rest is explained, and kept as soon as a part is whole."""
+        try:
+            self.folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise Mistake(f"{self.folder} cannot be made: {error.strerror}.") from None
+        parts = []
+        for begin in range(0, len(examples), PART):
+            some, file = examples[begin : begin + PART], self.file(begin)
+            if file.exists():
+                parts.append(Explanation.load(file))
+                bar.advance(len(some))
+            else:
+                parts.append(explain(some))
+                parts[-1].save(file)
+                bar.note(f"{min(begin + PART, len(examples))} of {len(examples)} texts")
+        return Explanation.joined(parts)
+
+    def remove(self) -> None:
+        shutil.rmtree(self.folder)

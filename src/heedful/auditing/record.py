@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from heedful.auditing.bars import Outcome
-from heedful.auditing.recommend import power, recommend, sensitivity
-from heedful.auditing.standings import Standings
-from heedful.experiments.verdict import Verdict
-from heedful.explanation import Explanation
+from heedful.auditing.outcome.recommend import power, recommend, sensitivity
+from heedful.auditing.outcome.requirements import Outcome
+from heedful.auditing.outcome.standings import Standings
+from heedful.experiments.framework.verdict import Verdict
+from heedful.explanation.explanation import Explanation
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +32,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class AuditQuestion:
     """An experiment that was asked: of how many texts, and how long it took."""
 
     experiment: str
@@ -46,7 +46,7 @@ class Question:
 class Audit:
     subject: Subject
     standings: Standings
-    questions: tuple[Question, ...]
+    questions: tuple[AuditQuestion, ...]
     verdicts: Mapping[str, Verdict]  # of experiments about attention, by name
     outcomes: tuple[Outcome, ...]
     left_out: Mapping[str, str]  # experiments and methods that were not asked, and why
@@ -83,33 +83,31 @@ class Audit:
         """One row for each method, the best first."""
         import pandas as pd
 
-        from heedful.auditing.table import cells
+        from heedful.auditing.outcome.table import cells
 
         return pd.DataFrame([line.plain() for line in cells(self)])
 
     def check(self, *bars: str) -> tuple[Outcome, ...]:
         """Further bars, against what was found."""
-        from heedful.auditing.bars import check_bar, parse_bars
+        from heedful.auditing.outcome.requirements import check_bar, parse_bars
 
-        return tuple(
-            check_bar(bar, self.standings.findings, self.summaries, self.left_out) for bar in parse_bars(bars)
-        )
+        return tuple(check_bar(bar, self.standings.findings, self.summaries, self.left_out) for bar in parse_bars(bars))
 
     def to_html(self) -> str:
         """One self-contained page."""
-        from heedful.auditing.page import page
+        from heedful.auditing.pages.page import page
 
         return page(self)
 
     def to_markdown(self) -> str:
         """A section for a model card."""
-        from heedful.auditing.model_card import model_card
+        from heedful.auditing.pages.exports import model_card
 
         return model_card(self)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; what is undefined is None."""
-        from heedful.auditing.table import HEADER, cells
+        from heedful.auditing.outcome.table import HEADER, cells
 
         lines = list(cells(self))
         return {
@@ -133,7 +131,7 @@ class Audit:
             "left_out": dict(self.left_out),
             "budget": self.budget,
             "seconds": self.seconds,
-        }  # fmt: skip
+        }
 
 
 def plain(value: Any) -> Any:

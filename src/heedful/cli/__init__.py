@@ -14,7 +14,8 @@ from typing import Annotated, Any
 
 import typer
 
-from heedful.cli import audit, data, demo, doctor, explain, report, run, serve, study, train, words
+from heedful.cli import audit, data, demo, explain, report, run, serve, study, train, words
+from heedful.cli import data as doctor
 from heedful.errors import Mistake
 
 app = typer.Typer(

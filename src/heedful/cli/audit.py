@@ -51,12 +51,15 @@ def audit(
     annotate: Annotated[
         bool, typer.Option("--annotate", help="Print lines that GitHub shows; on GitHub Actions they always are.")
     ] = False,
-    text_column: options.TextColumn = None, label_column: options.LabelColumn = None,
-    query_column: options.QueryColumn = None, split_column: options.SplitColumn = None,
+    text_column: options.TextColumn = None,
+    label_column: options.LabelColumn = None,
+    query_column: options.QueryColumn = None,
+    split_column: options.SplitColumn = None,
     labels: Annotated[
         str | None,
         typer.Option(
-            "--labels", metavar="A,B,...",
+            "--labels",
+            metavar="A,B,...",
             help="Names for the labels of a Hugging Face model; with a run folder, the data's labels in order.",
         ),
     ] = None,
@@ -70,15 +73,15 @@ def audit(
     data_dir: options.DataDir = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
-) -> None:  # fmt: skip
+) -> None:
     """Say which explainer of a model to use, which not, and how sure that is.
 
     Example: heedful audit my-checkpoint --data reviews.csv --budget 5m -o audit.html
     """
-    from heedful.api.audit import carry_out, given_texts, keep, prepare, write_files
+    from heedful.auditing.ask.audit import execute, given_texts, keep, prepare, write_files
     from heedful.cli.study import going_on
-    from heedful.engine.model_sources import RUN_FOLDERS
-    from heedful.engine.progress import Progress
+    from heedful.engine.running.progress import Progress
+    from heedful.engine.sources.models import RUN_FOLDERS
     from heedful.report.export import check_page
 
     if output is not None:
@@ -95,13 +98,11 @@ def audit(
     names = None if own else options.parse_labels(labels)
     texts = given_texts(None, None, data, given, split, names, runs, data_dir or ())
     with going_on(progress):
-        prepared = prepare(
-            model, texts, budget, bar or (), method or (), experiment or (), shortcut or plant, progress
-        )
+        prepared = prepare(model, texts, budget, bar or (), method or (), experiment or (), shortcut or plant, progress)
         if dry_run:
             typer.echo(prepared.preview())
             return
-        found = carry_out(prepared, options.typed())
+        found = execute(prepared, options.typed())
         keep(found)
         write_files(found, output, junit, model_card)
     if as_json:
@@ -111,7 +112,7 @@ def audit(
     else:
         show(found, [output, junit, model_card])
     if annotate or os.environ.get("GITHUB_ACTIONS") == "true":
-        from heedful.auditing.github import annotation_lines
+        from heedful.auditing.pages.exports import annotation_lines
 
         for line in annotation_lines(found):
             typer.echo(line, err=as_json)
@@ -129,9 +130,9 @@ def show(found: Audit, written: list[Path | None]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from heedful.auditing.budget import in_time
-    from heedful.auditing.table import HEADER, cells
-    from heedful.experiments.verdict import MARKS
+    from heedful.auditing.outcome.budget import in_time
+    from heedful.auditing.outcome.table import HEADER, cells
+    from heedful.experiments.framework.verdict import MARKS
 
     console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
     table = Table(*HEADER, box=SIMPLE, title=None)
@@ -152,9 +153,7 @@ def show(found: Audit, written: list[Path | None]) -> None:
         for outcome in found.outcomes:
             typer.echo(f"  {'✓' if outcome.met else '✗'} {outcome.sentence}")
     asked = ", ".join(f"{one.experiment} {one.texts:,}" for one in found.questions)
-    typer.echo(
-        f"\nTexts (of {found.subject.size:,}): {asked}. {in_time(found.seconds)} of {in_time(found.budget)}."
-    )
+    typer.echo(f"\nTexts (of {found.subject.size:,}): {asked}. {in_time(found.seconds)} of {in_time(found.budget)}.")
     for name, why in found.left_out.items():
         typer.echo(f"Left out: {name}: {why}")
     if found.subject.folder is not None:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heedful.cli import options
+from heedful.cli.options import DataDir, Json
 
 if TYPE_CHECKING:
-    from heedful.data.describe import Description
+    from heedful.data.corpora.describe import Description
+
 
 app = typer.Typer(no_args_is_help=True, help="What corpora there are, what is in them, and how to get them.")
 
@@ -22,7 +24,7 @@ def list_(data_dir: options.DataDir = None, as_json: options.Json = False) -> No
 
     Example: heedful data list --data-dir ~/corpora
     """
-    from heedful.data.catalogue import catalogue
+    from heedful.data.corpora.prepare import catalogue
 
     rows = catalogue(data_dir or ())
     if as_json:
@@ -45,20 +47,22 @@ def list_(data_dir: options.DataDir = None, as_json: options.Json = False) -> No
 def describe(
     name: Annotated[str, typer.Argument(help="A corpus, a file, a folder, or hf:ID.")],
     data_dir: options.DataDir = None,
-    text_column: options.TextColumn = None, label_column: options.LabelColumn = None,
-    query_column: options.QueryColumn = None, split_column: options.SplitColumn = None,
+    text_column: options.TextColumn = None,
+    label_column: options.LabelColumn = None,
+    query_column: options.QueryColumn = None,
+    split_column: options.SplitColumn = None,
     labels: options.Labels = None,
     task: Annotated[str | None, typer.Option(help="classification, qa or nli (own files).")] = None,
     skip_bad: options.SkipBad = False,
     as_json: options.Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """The row of the paper's Table 1 for a corpus, ours beside the published one.
 
     Example: heedful data describe sst
     """
     from heedful.config import DataOptions
-    from heedful.data.corpora import load
-    from heedful.data.describe import describe as in_numbers
+    from heedful.data.corpora.describe import describe as in_numbers
+    from heedful.data.corpora.load import load
 
     values = options.gather_data_options(
         text_column, label_column, query_column, split_column, labels, skip_bad, task=task
@@ -87,8 +91,8 @@ def prepare(
 
     Example: heedful data prepare imdb --from ~/Downloads/aclImdb
     """
-    from heedful.data import locate
-    from heedful.data.prepare import prepare as write
+    from heedful.data.corpora import locate
+    from heedful.data.corpora.prepare import prepare as write
 
     folder = data_dir if data_dir is not None else locate.data_dirs()[0]
     done = write(name, original, folder, skip_bad=skip_bad, replace=replace)
@@ -129,7 +133,7 @@ def _show(d: Description) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from heedful.data.describe import show_counts
+    from heedful.data.corpora.describe import show_counts
 
     console, published = _console(), d.published
     console.print(f"[bold]{escape(d.name)}[/] ({d.task}) from {escape(d.source)}")
@@ -175,3 +179,35 @@ def _show_skipped(skipped: tuple[str, ...]) -> None:
 
 def _slashes(counts: tuple[int, ...]) -> str:
     return " / ".join(map(str, counts))
+
+
+# `heedful doctor`.
+
+
+def doctor(data_dir: DataDir = None, as_json: Json = False) -> None:
+    """Say what is installed, which corpora and vectors are found, what is missing and how to get it.
+
+    Example: heedful doctor
+    """
+    from heedful.api.lists import inspect_installation
+
+    found = inspect_installation(data_dir or ())
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    typer.echo(f"Python {found['python']}, {found['cores']} cores")
+    packages = (f"{name} {number or 'MISSING'}" for name, number in found["packages"].items())
+    typer.echo(f"Packages: {', '.join(packages)}")
+    for extra, versions in found["extras"].items():
+        missing = [name for name, number in versions.items() if number is None]
+        state = f"missing {', '.join(missing)}: pip install 'heedful[{extra}]'" if missing else "installed"
+        typer.echo(f"Extra {extra}: {state}")
+    added = [f"{one['what']} {one['name']} (of {one['package']})" for one in found["added"]]
+    typer.echo(f"Added by other packages: {', '.join(added) or 'nothing'}")
+    for folder, there in found["data_folders"].items():
+        typer.echo(f"Data folder {folder}: {'found' if there else 'not there'}")
+    for state in sorted(set(found["corpora"].values())):
+        names = (name for name, one in found["corpora"].items() if one == state)
+        typer.echo(f"Corpora {state}: {', '.join(names)}")
+    typer.echo(f"Word vectors: {', '.join(map(str, found['vectors'])) or 'none found'}")
+    typer.echo("More: heedful data list")

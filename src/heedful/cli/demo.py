@@ -25,7 +25,7 @@ def demo(
     from rich.console import Console
 
     from heedful.api.studies import demonstrate
-    from heedful.engine.progress import Progress
+    from heedful.engine.running.progress import Progress
 
     check_output(output, "--output")
     console = Console(highlight=False)
@@ -43,8 +43,7 @@ def demo(
         console.print(f"[bold]{verdict.question} {verdict.answer}.[/] {verdict.sentence}\n")
     first = shown.examples[0].passage.text.replace('"', "'")
     console.print(
-        f"The page: {output}\nThe run: {shown.run.path}\n"
-        f'Ask it yourself: heedful explain {shown.run.path} "{first}"',
+        f'The page: {output}\nThe run: {shown.run.path}\nAsk it yourself: heedful explain {shown.run.path} "{first}"',
         soft_wrap=True,
     )
     if open_it:

@@ -8,24 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heedful.cli import complete
+from heedful.cli import options as complete
 from heedful.cli.options import Quiet, parse_labels
 
 if TYPE_CHECKING:
-    from heedful.explanation import Explanation
-    from heedful.heatmap import Pairs
+    from heedful.explanation.drawing import Pairs
+    from heedful.explanation.explanation import Explanation
 
 
 Texts = Annotated[list[str] | None, typer.Argument(metavar="TEXT...", help="The texts.")]
-TextFile = Annotated[
-    Path | None, typer.Option("--file", help="Texts from a file, one a line; - for standard input.")
-]
+TextFile = Annotated[Path | None, typer.Option("--file", help="Texts from a file, one a line; - for standard input.")]
 Queries = Annotated[
     list[str] | None, typer.Option("--query", help="The question or hypothesis of each text (QA, NLI).")
 ]
-Baselines = Annotated[
-    str | None, typer.Option(help="Where integrated gradients start: zero, unk, mask or pad.")
-]
+Baselines = Annotated[str | None, typer.Option(help="Where integrated gradients start: zero, unk, mask or pad.")]
 Epsilon = Annotated[
     float | None,
     typer.Option(help="How much the prediction may change. Otherwise .01, and .05 with a query."),
@@ -68,9 +64,7 @@ def explain(
     of: Annotated[str | None, typer.Option(help="Explain the logit or the probability.")] = None,
     n_steps: Annotated[int | None, typer.Option(help="Steps of integrated gradients.")] = None,
     baselines: Baselines = None,
-    tolerance: Annotated[
-        float | None, typer.Option(help="Error that integrated gradients may leave.")
-    ] = None,
+    tolerance: Annotated[float | None, typer.Option(help="Error that integrated gradients may leave.")] = None,
     internal_batch_size: Annotated[int | None, typer.Option(help="Texts in one pass.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of random, lime and shap.")] = None,
     output_format: HowToShow = Format.table,
@@ -89,7 +83,7 @@ def explain(
     Example: heedful explain runs/sst-bilstm-additive-s0-1a2b3c4d "a waste of time" -m attention -m lrp
     """
     from heedful import api
-    from heedful.engine.progress import Progress
+    from heedful.engine.running.progress import Progress
 
     given = {
         "of": of,
@@ -130,9 +124,7 @@ def adversary(
     """
     from heedful import api
 
-    pairs = api.adversary(
-        api.load(model), api.read_texts(texts or [], file), queries=query or None, epsilon=epsilon
-    )
+    pairs = api.adversary(api.load(model), api.read_texts(texts or [], file), queries=query or None, epsilon=epsilon)
     present(pairs, output_format, output)
 
 

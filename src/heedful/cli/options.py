@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,26 +24,18 @@ DataDir = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
-TextColumn = Annotated[
-    str | None, typer.Option("--text-column", help="The column of one's own file with the text.")
-]
+TextColumn = Annotated[str | None, typer.Option("--text-column", help="The column of one's own file with the text.")]
 LabelColumn = Annotated[str | None, typer.Option("--label-column", help="The column with the label.")]
 QueryColumn = Annotated[
     str | None,
     typer.Option("--query-column", help="The column with the question or hypothesis, if there is one."),
 ]
-SplitColumn = Annotated[
-    str | None, typer.Option("--split-column", help="The column that says train, dev or test.")
-]
+SplitColumn = Annotated[str | None, typer.Option("--split-column", help="The column that says train, dev or test.")]
 Labels = Annotated[
     str | None,
-    typer.Option(
-        "--labels", metavar="A,B,...", help="The labels in their order; otherwise found in the data, sorted."
-    ),
+    typer.Option("--labels", metavar="A,B,...", help="The labels in their order; otherwise found in the data, sorted."),
 ]
-SkipBad = Annotated[
-    bool, typer.Option("--skip-bad", help="Leave broken rows out and list them, instead of stopping.")
-]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave broken rows out and list them, instead of stopping.")]
 Setting = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Any setting by its name, as JSON or plain; repeat."),
@@ -71,9 +64,14 @@ def parse_labels(text: str | None) -> tuple[str, ...] | None:
 
 
 def gather_data_options(
-    text_column: str | None, label_column: str | None, query_column: str | None, split_column: str | None,
-    labels: str | None, skip_bad: bool, **others: str | int | None
-) -> dict[str, Any]:  # fmt: skip
+    text_column: str | None,
+    label_column: str | None,
+    query_column: str | None,
+    split_column: str | None,
+    labels: str | None,
+    skip_bad: bool,
+    **others: str | int | None,
+) -> dict[str, Any]:
     """What was said of the data on the command line, by the names of config.DataOptions."""
     said = {
         "text_column": text_column,
@@ -101,3 +99,73 @@ def parse_settings(texts: list[str]) -> dict[str, Any]:
         except ValueError:
             settings[key] = value
     return settings
+
+
+# What a shell offers after TAB, each with what it is. Nothing here loads torch: a shell waits for it.
+#
+# `heedful --install-completion` sets it up for bash, zsh, fish and PowerShell.
+
+
+Offers = list[tuple[str, str]]  # what can be typed, and what it is
+
+
+def starting(with_: str, offers: Iterable[tuple[str, str]]) -> Offers:
+    return [(name, " ".join(what.split())) for name, what in offers if name.startswith(with_)]
+
+
+def explainers(incomplete: str) -> Offers:
+    """By name alone: what they are stands beside code that loads torch."""
+    from heedful.registry import EXPLAINERS
+
+    return starting(
+        incomplete, [("all", "every method that the model can be asked by"), *((n, "") for n in EXPLAINERS)]
+    )
+
+
+def experiments(incomplete: str) -> Offers:
+    from heedful.registry import EXPERIMENTS
+
+    names = [name for name in EXPERIMENTS if name.startswith(incomplete)]
+    return [(name, EXPERIMENTS[name].question) for name in names]
+
+
+def corpora(incomplete: str) -> Offers:
+    from heedful.data.corpora.registry import CORPORA
+
+    return starting(incomplete, [(name, entry.title) for name, entry in CORPORA.items()])
+
+
+def studies(incomplete: str) -> Offers:
+    from heedful.studies.file import read_study, study_names
+
+    names = [name for name in study_names() if name.startswith(incomplete)]
+    return [(name, read_study(name).title) for name in names]
+
+
+def encoders(incomplete: str) -> Offers:
+    return starting(
+        incomplete,
+        {
+            "bilstm": "two LSTMs, the usual one",
+            "bigru": "two GRUs",
+            "cnn": "convolutions of several widths",
+            "average": "each word by itself",
+            "transformer": "one layer of self-attention",
+            "none": "attention on the word vectors",
+        }.items(),
+    )
+
+
+def runs(incomplete: str) -> Offers:
+    """Run folders in `runs`, or where the beginning of a path points to, with what was trained on what."""
+    begun = Path(incomplete)
+    folder = begun if incomplete.endswith("/") else begun.parent if "/" in incomplete else Path("runs")
+    found: Offers = []
+    for config in sorted(folder.glob("*/config.json")) if folder.is_dir() else ():
+        try:
+            told = json.loads(config.read_text(encoding="utf-8"))
+            about = f"{told['config']['dataset']}, {told.get('model', {}).get('description', '')}".rstrip(", ")
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            continue  # a folder that is no run is not offered
+        found.append((str(config.parent), about))
+    return starting(incomplete, found)

@@ -32,7 +32,7 @@ def report(
     Example: heedful report runs/sst-bilstm-additive-s0-1a2b3c4d -o report.html --figures figures
     """
     from heedful import api
-    from heedful.engine.progress import Progress
+    from heedful.engine.running.progress import Progress
 
     check_output(output, "--output")
     words = ["heedful", "report", *map(str, runs), "-o", str(output), *([] if texts else ["--no-texts"])]

@@ -8,21 +8,18 @@ from typing import Annotated
 
 import typer
 
-from heedful.cli import complete, options
+from heedful.cli import options
+from heedful.cli import options as complete
 
 
 def run(
     experiment: Annotated[
         list[str],
-        typer.Argument(
-            help="An experiment; several are asked of the same model.", autocompletion=complete.experiments
-        ),
+        typer.Argument(help="An experiment; several are asked of the same model.", autocompletion=complete.experiments),
     ],
     model: Annotated[
         str,
-        typer.Option(
-            "--model", help="A run folder, or a Hugging Face folder or id.", autocompletion=complete.runs
-        ),
+        typer.Option("--model", help="A run folder, or a Hugging Face folder or id.", autocompletion=complete.runs),
     ],
     data: Annotated[
         str | None,
@@ -32,8 +29,10 @@ def run(
     limit: Annotated[int | None, typer.Option(help="So many texts of the split, evenly spread.")] = None,
     method: Annotated[str | None, typer.Option(help="Of adversarial: exact or adam.")] = None,
     setting: options.Setting = None,
-    text_column: options.TextColumn = None, label_column: options.LabelColumn = None,
-    query_column: options.QueryColumn = None, split_column: options.SplitColumn = None,
+    text_column: options.TextColumn = None,
+    label_column: options.LabelColumn = None,
+    query_column: options.QueryColumn = None,
+    split_column: options.SplitColumn = None,
     labels: Annotated[
         str | None,
         typer.Option(
@@ -50,7 +49,7 @@ def run(
     data_dir: options.DataDir = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
-) -> None:  # fmt: skip
+) -> None:
     """Run experiments on a model, on its own data or on others; rows and summaries are kept.
 
     Example: heedful run correlation adversarial --model runs/sst-bilstm-additive-s0-1a2b3c4d --limit 200
@@ -58,8 +57,8 @@ def run(
     from heedful import api
     from heedful.api.experiments import parse_questions, sort_data_settings
     from heedful.cli.study import going_on, show, show_failures
-    from heedful.engine.model_sources import RUN_FOLDERS
-    from heedful.engine.progress import Progress
+    from heedful.engine.running.progress import Progress
+    from heedful.engine.sources.models import RUN_FOLDERS
 
     given = options.parse_settings([*(setting or ()), *([f"method={method}"] if method else [])])
     data_options, settings = sort_data_settings(experiment, given)

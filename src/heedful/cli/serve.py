@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from heedful.cli.options import DataDir
-from heedful.data import locate
+from heedful.data.corpora import locate
 from heedful.errors import Mistake
 
 PORTS = 20  # tried one after the other where none was asked for
@@ -37,8 +37,8 @@ def serve(
         import uvicorn
 
         from heedful.figures import script
-        from heedful.web.app import create_app
-        from heedful.web.library import Library
+        from heedful.server.app import create_app
+        from heedful.server.stored.library import Library
     except ImportError as error:
         raise Mistake(f"serve needs {error.name}: pip install 'heedful[web]'.") from None
     if folder is not None and not locate.is_dir(folder):

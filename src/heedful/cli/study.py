@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heedful.cli import complete
+from heedful.cli import options as complete
 from heedful.cli.options import DataDir, Json, Quiet, Runs, check_output
 from heedful.errors import Mistake
 
 if TYPE_CHECKING:
     from heedful.api.studies import PlannedStudy
-    from heedful.engine.plan import Plan
-    from heedful.engine.progress import Progress
-    from heedful.engine.schedule import Report
-    from heedful.engine.workspace import Workspace
+    from heedful.engine.running.progress import Progress
+    from heedful.engine.running.schedule import Report
+    from heedful.engine.running.workspace import Workspace
+    from heedful.engine.tasks.plan import Plan
 
 
 class EngineName(StrEnum):
@@ -43,17 +43,13 @@ def study(
         list[str] | None, typer.Option(help="Only this variant of the configuration; repeat for more.")
     ] = None,
     seeds: Annotated[int | None, typer.Option(help="So many seeds, from 0.")] = None,
-    experiment: Annotated[
-        list[str] | None, typer.Option(help="Only this experiment; repeat for more.")
-    ] = None,
+    experiment: Annotated[list[str] | None, typer.Option(help="Only this experiment; repeat for more.")] = None,
     vectors: Annotated[
         str | None, typer.Option(help="Word vectors: a file, a folder, or a name in the data folder.")
     ] = None,
     split: Annotated[str, typer.Option(help="The split that the experiments ask about.")] = "test",
     limit: Annotated[int | None, typer.Option(help="So many texts of the split, evenly spread.")] = None,
-    engine: Annotated[
-        EngineName, typer.Option(help="local: this machine. ray: a Ray cluster.")
-    ] = EngineName.local,
+    engine: Annotated[EngineName, typer.Option(help="local: this machine. ray: a Ray cluster.")] = EngineName.local,
     address: Annotated[
         str | None,
         typer.Option(help="Of the Ray cluster: auto, or ray://HOST:PORT. Otherwise one is started."),
@@ -66,9 +62,7 @@ def study(
     checkpoint_every: Annotated[float, typer.Option(help="Seconds of training that a kill may cost.")] = 30.0,
     runs: Runs = Path("runs"),
     data_dir: DataDir = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
     as_published: Annotated[
         bool, typer.Option("--as-published", help="With --dry-run: all datasets, at their published sizes.")
     ] = False,
@@ -96,7 +90,7 @@ def study(
     Example: heedful study jain-wallace --dataset sst --encoder bilstm --seeds 3
     """
     from heedful.api.studies import compare, keep_runs, kept_runs, plan_study
-    from heedful.engine.progress import Progress
+    from heedful.engine.running.progress import Progress
 
     for path, option in ((write, "--write"), (summaries, "--summaries")):
         if path is not None:

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from heedful.cli import complete, options
+from heedful.cli import options
+from heedful.cli import options as complete
 from heedful.registry import ATTENTIONS, ENCODERS
 
 
@@ -19,9 +20,7 @@ def train(
     ],
     encoder: Annotated[
         str | None,
-        typer.Option(
-            help=f"One of {', '.join(ENCODERS.places)}. Otherwise bilstm.", autocompletion=complete.encoders
-        ),
+        typer.Option(help=f"One of {', '.join(ENCODERS.places)}. Otherwise bilstm.", autocompletion=complete.encoders),
     ] = None,
     attention: Annotated[
         str | None, typer.Option(help=f"One of {', '.join(ATTENTIONS.places)}. Otherwise additive.")
@@ -35,22 +34,18 @@ def train(
         str | None, typer.Option(help="Word vectors: a file, a folder, or a name in the data folder.")
     ] = None,
     runs: options.Runs = Path("runs"),
-    objective: Annotated[
-        str | None, typer.Option(help="What training makes small. Otherwise cross_entropy.")
-    ] = None,
+    objective: Annotated[str | None, typer.Option(help="What training makes small. Otherwise cross_entropy.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the training set.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Examples in a step.")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="Of Adam.")] = None,
     weight_decay: Annotated[float | None, typer.Option(help="On everything but the attention.")] = None,
-    patience: Annotated[
-        int | None, typer.Option(help="Stop after so many epochs without a better one.")
-    ] = None,
-    embedding_dim: Annotated[
-        int | None, typer.Option(help="Size of a word vector, without --vectors.")
-    ] = None,
+    patience: Annotated[int | None, typer.Option(help="Stop after so many epochs without a better one.")] = None,
+    embedding_dim: Annotated[int | None, typer.Option(help="Size of a word vector, without --vectors.")] = None,
     hidden_dim: Annotated[int | None, typer.Option(help="Size of a state.")] = None,
-    text_column: options.TextColumn = None, label_column: options.LabelColumn = None,
-    query_column: options.QueryColumn = None, split_column: options.SplitColumn = None,
+    text_column: options.TextColumn = None,
+    label_column: options.LabelColumn = None,
+    query_column: options.QueryColumn = None,
+    split_column: options.SplitColumn = None,
     labels: options.Labels = None,
     dev_file: Annotated[str | None, typer.Option(help="Dev rows in a file of their own.")] = None,
     test_file: Annotated[str | None, typer.Option(help="Test rows in a file of their own.")] = None,
@@ -59,19 +54,17 @@ def train(
     skip_bad: options.SkipBad = False,
     setting: options.Setting = None,
     data_dir: options.DataDir = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
-) -> None:  # fmt: skip
+) -> None:
     """Train an attentive classifier, or fine-tune a checkpoint (--start), and keep it in a run folder.
 
     Example: heedful train reviews.csv --text-column review --label-column stars --encoder cnn
     """
     from heedful import api
     from heedful.api.models import estimate_training
-    from heedful.engine.progress import Progress
+    from heedful.engine.running.progress import Progress
 
     others = {"dev_file": dev_file, "test_file": test_file, "tokenizer": tokenizer, "min_df": min_df}
     data = options.gather_data_options(

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from heedful.cli import complete, options
+from heedful.cli import options
+from heedful.cli import options as complete
 from heedful.errors import Mistake
 
 
@@ -25,8 +26,10 @@ def words(
     ] = "predicted",
     min_texts: Annotated[int, typer.Option("--min-texts", help="Texts that must hold a word.")] = 5,
     top: Annotated[int, typer.Option(help="Words of each label that are shown.")] = 10,
-    text_column: options.TextColumn = None, label_column: options.LabelColumn = None,
-    query_column: options.QueryColumn = None, split_column: options.SplitColumn = None,
+    text_column: options.TextColumn = None,
+    label_column: options.LabelColumn = None,
+    query_column: options.QueryColumn = None,
+    split_column: options.SplitColumn = None,
     labels: Annotated[
         str | None, typer.Option(metavar="A,B,...", help="Names for the labels of a Hugging Face model.")
     ] = None,
@@ -34,14 +37,14 @@ def words(
     data_dir: options.DataDir = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
-) -> None:  # fmt: skip
+) -> None:
     """Rank the words of a corpus by what leaving them out does to a model (Li et al. 2016), label by label.
 
     Example: heedful words runs/sst-bilstm-additive-s0-1a2b3c4d --min-texts 10
     """
     from heedful.api.corpus_words import words as rank
-    from heedful.engine.progress import Progress
-    from heedful.heatmap import visible
+    from heedful.engine.running.progress import Progress
+    from heedful.explanation.drawing import visible
 
     if top < 1:
         raise Mistake(f"--top {top}: at least one word is needed.")
@@ -64,9 +67,7 @@ def words(
     if not rows:
         typer.echo(f"No word stands in {min_texts} texts of one label: see --min-texts.")
     for name in dict.fromkeys(row.label for row in rows):
-        typer.echo(
-            f"{visible(name, 60)} ({label}): nats of -log P more without the word, 95% interval, texts"
-        )
+        typer.echo(f"{visible(name, 60)} ({label}): nats of -log P more without the word, 95% interval, texts")
         for row in [row for row in rows if row.label == name][:top]:
             typer.echo(
                 f"  {visible(row.word, 24):24} {row.effect:+.3f}  [{row.low:+.3f}, {row.high:+.3f}]  {row.texts}"

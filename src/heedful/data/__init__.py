@@ -1,12 +1,10 @@
 """Corpora to examples to batches.
 
-readers/      one small reader per source format, all giving `Raw` rows
-registry      CORPORA: every known corpus on one screen; recipe: what is made of its rows
-corpora       load(name, path or hf:ID) -> Corpus; load_split: a few examples of one split, sooner
-user_files    one's own CSV, TSV, JSONL, Parquet; huggingface: hf:ID
-assemble      rows -> examples, with labels (which spellings are one class), row_words (words, and filters by
-              their number), splits (those that are missing are drawn), corpus_warnings (what is doubtful)
-planted, babi what the generated corpora are made by
-tokenise, vocabulary, vectors, batching
-locate, catalogue, describe, prepare, fingerprint: what `heedful data` asks
+corpora/      every known corpus on one screen (registry), loading one by name, from files of one's own or from
+              hf:ID, its labels and splits, and what is said of it
+originals/    one small reader for each corpus as its publishers distribute it, all giving `Raw` rows
+formats/      tables, JSON lines, and the simple form in which corpora are kept
+generated/    corpora that are made here, whose deciding words are known
+edits/        what can be done to the texts of a corpus
+text/         tokenising, vocabulary, word vectors, batches
 """

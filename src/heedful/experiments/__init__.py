@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from heedful.experiments.description import Published, Trial
-from heedful.experiments.experiment import (
+from heedful.experiments.framework.description import Published, Result
+from heedful.experiments.framework.experiment import (
     Batches,
     Chunk,
     Experiment,
@@ -29,8 +29,8 @@ __all__ = [
     "Chunk",
     "Experiment",
     "Published",
+    "Result",
     "Summary",
-    "Trial",
     "experiment_of",
     "find",
     "stranger",

@@ -15,8 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heedful.attribution import Part, as_json
-from heedful.columns import (
+from heedful.data.text.batching import TextEncoder
+from heedful.errors import Mistake
+from heedful.explainers.explainer import Axiom, Explainer, Scores, effective_options
+from heedful.explanation.columns import (
     Attributions,
     Columns,
     Examples,
@@ -28,13 +30,10 @@ from heedful.columns import (
     begins,
     ranges,
 )
-from heedful.data.batching import TextEncoder
-from heedful.errors import Mistake
-from heedful.explainers.explainer import Axiom, Explainer, Scores
-from heedful.explainers.option_types import effective_options
-from heedful.heatmap import checked
+from heedful.explanation.drawing import checked
+from heedful.explanation.record import Part, as_json
+from heedful.explanation.views import PARTS, strings, text_columns
 from heedful.records import AnswerKind, Batch, Example, Tokens, Words
-from heedful.views import PARTS, strings, text_columns
 
 UNTRAINED = "the unknown word, which the model never saw in training: train with --set mask_words=0.5"
 Answer = dict[str, NDArray[Any]]  # what one method says of some texts, by name

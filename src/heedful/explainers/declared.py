@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from heedful.explainers.attention.self_attention import present_places
 from heedful.explainers.explainer import Size
-from heedful.explainers.gradient import explained_parts
-from heedful.explainers.occlusion import n_words
-from heedful.explainers.self_attention import present_places
+from heedful.explainers.gradients.gradient import explained_parts
+from heedful.explainers.perturbation.occlusion import n_words
 from heedful.models.network import Network
 from heedful.records import Batch
 

@@ -10,23 +10,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heedful.check_columns import check_columns
-from heedful.data.batching import Encoded, Ints, cut
+from heedful.data.text.batching import Encoded, Ints, cut
 from heedful.errors import Mistake
 from heedful.explainers import find
 from heedful.explainers.collect import Call, Collector
 from heedful.explainers.explainer import Explainer, Scores
-from heedful.explainers.perturb import is_out_of_memory
-from heedful.explanation import Explanation
+from heedful.explainers.perturbation.perturb import is_out_of_memory
+from heedful.explanation.checks import check_columns
+from heedful.explanation.explanation import Explanation
 from heedful.models.model import Model
 from heedful.models.network import token_budget
 from heedful.records import Batch, Example
 
 EXPLAIN_BUDGET = 2**13  # tokens of a batch: gradients keep every step's tensors
 BATCH = 64  # texts
-Answer = tuple[
-    Batch, Tensor, Tensor, list[Scores]
-]  # (batch, labels) probabilities, (batch,) targets, by method
+Answer = tuple[Batch, Tensor, Tensor, list[Scores]]  # (batch, labels) probabilities, (batch,) targets, by method
 
 
 def explain(
@@ -50,8 +48,7 @@ def explain(
     wanted = None if target is None else model.label_index(target)
     given = [options_of(explainer, options) for explainer in chosen]
     calls = [
-        Call(e, o, model.unknown_trained is False and puts_unknown(e, o))
-        for e, o in zip(chosen, given, strict=True)
+        Call(e, o, model.unknown_trained is False and puts_unknown(e, o)) for e, o in zip(chosen, given, strict=True)
     ]
     collector = Collector(examples, calls, model.text)
 
@@ -77,9 +74,7 @@ def explain(
     )
 
 
-def in_memory(
-    encoded: Encoded, budget: int, answer: Callable[[Batch], Answer]
-) -> Iterator[tuple[Ints, Answer]]:
+def in_memory(encoded: Encoded, budget: int, answer: Callable[[Batch], Answer]) -> Iterator[tuple[Ints, Answer]]:
     """The answers about all texts, batch by batch. A batch for which memory runs out is halved, and so are later ones
     as large; a single text that does not fit is an error."""
     waiting = deque(cut(encoded.lengths, BATCH, token_budget=budget))
@@ -132,6 +127,4 @@ def check_options(explainers: Sequence[Explainer], options: Mapping[str, Any]) -
     for name in options:
         if name not in known:
             names = ", ".join(e.name for e in explainers)
-            raise Mistake(
-                f"none of {names} takes the option {name!r}. They take: {', '.join(known) or 'none'}."
-            )
+            raise Mistake(f"none of {names} takes the option {name!r}. They take: {', '.join(known) or 'none'}.")

@@ -16,9 +16,9 @@ import altair as alt
 import numpy as np
 from altair.utils.schemapi import debug_mode
 
+from heedful.explanation.drawing import visible
 from heedful.figures.figure import Spec
 from heedful.figures.theme import CLASSES, CONFIG, variable
-from heedful.heatmap import visible
 from heedful.measure.columns import DIGITS, EDGES, Bools, Floats, Frame, Ints, bin_of, quantiles
 
 P = ParamSpec("P")
@@ -29,9 +29,7 @@ TOGETHER = "all labels"
 HEADROOM = 1.3  # of a histogram's height, for the names of its lines
 LARGEST = "largest attention weight in the text"
 PALE = 0.3
-_ROWS: ContextVar[dict[str, Data] | None] = ContextVar(
-    "rows", default=None
-)  # of the figure that is being drawn
+_ROWS: ContextVar[dict[str, Data] | None] = ContextVar("rows", default=None)  # of the figure that is being drawn
 UNIT = (0.0, 1.0)
 
 
@@ -234,9 +232,7 @@ def _boxes(frame: Frame, groups: Ints, names: list[str]) -> Data:
     return rows
 
 
-def boxes(
-    rows: Data, names: Sequence[str], title: str, scales: tuple[alt.Scale, alt.Scale]
-) -> list[alt.Chart]:
+def boxes(rows: Data, names: Sequence[str], title: str, scales: tuple[alt.Scale, alt.Scale]) -> list[alt.Chart]:
     """The middle half as a box, the median as a thick line."""
     picked = alt.selection_point(name="picked", fields=["low", "label"])
     x = alt.X("left:Q", scale=scales[0], title=LARGEST, axis=alt.Axis(values=list(EDGES), format=".2f"))

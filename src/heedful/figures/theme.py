@@ -12,7 +12,7 @@ import json
 import re
 from typing import Any
 
-from heedful.colours import INK, QUIET, SURFACE
+from heedful.explanation.drawing import INK, QUIET, SURFACE
 
 PALETTE: dict[str, tuple[str, str]] = {  # name -> light, dark
     "surface": (SURFACE["light"], SURFACE["dark"]),

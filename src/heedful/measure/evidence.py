@@ -15,7 +15,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from heedful.measure.chance import Floor
+from heedful.measure.agreement import Floor
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -123,9 +123,7 @@ def best_rank(ranked: Ranked) -> Floats:
 def roc_auc(ranked: Ranked) -> Floats:
     """How often an evidence word stands above one that is none; nan where every word is evidence."""
     m, rest = ranked.m, ranked.n - ranked.m
-    above = (mean_rank(ranked) - (m + 1) / 2) / np.maximum(
-        rest, 1
-    )  # mean share of the rest above an evidence word
+    above = (mean_rank(ranked) - (m + 1) / 2) / np.maximum(rest, 1)  # mean share of the rest above an evidence word
     return _where((m > 0) & (rest > 0), 1 - above)
 
 

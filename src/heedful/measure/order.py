@@ -178,9 +178,7 @@ def checked(a: ArrayLike, b: ArrayLike, mask: ArrayLike | None) -> tuple[Floats,
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     keep = np.ones(a.shape, dtype=np.bool_) if mask is None else np.asarray(mask, dtype=np.bool_)
     if a.ndim != 2 or a.shape != b.shape or a.shape != keep.shape:
-        raise ValueError(
-            f"scores and mask need one shape (texts, tokens); given {a.shape}, {b.shape} and {keep.shape}"
-        )
+        raise ValueError(f"scores and mask need one shape (texts, tokens); given {a.shape}, {b.shape} and {keep.shape}")
     return a, b, keep
 
 

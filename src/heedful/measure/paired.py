@@ -33,9 +33,7 @@ class Paired:
     rank_biserial: float
 
 
-def paired(
-    first: ArrayLike, second: ArrayLike | float = 0.0, *, seed: int = 0, resamples: int | None = None
-) -> Paired:
+def paired(first: ArrayLike, second: ArrayLike | float = 0.0, *, seed: int = 0, resamples: int | None = None) -> Paired:
     """The mean of first - second (n,) with interval, test and effect sizes; nan for what too few texts cannot say."""
     first = flat(first)
     second = np.full(first.shape, second) if isinstance(second, int | float) else flat(second)

@@ -62,9 +62,7 @@ def per_class(labels: ArrayLike, probabilities: ArrayLike) -> tuple[ClassReport,
     from sklearn.metrics import precision_recall_fscore_support
 
     y, p = _checked(labels, probabilities)
-    columns = precision_recall_fscore_support(
-        y, p.argmax(axis=1), labels=np.arange(p.shape[1]), zero_division=0
-    )
+    columns = precision_recall_fscore_support(y, p.argmax(axis=1), labels=np.arange(p.shape[1]), zero_division=0)
     return tuple(
         ClassReport(precision=float(a), recall=float(b), f1=float(c), support=int(d))
         for a, b, c, d in zip(*columns, strict=True)
@@ -93,8 +91,7 @@ def _checked(labels: ArrayLike, probabilities: ArrayLike) -> tuple[NDArray[np.in
         )
     if not np.issubdtype(y.dtype, np.integer) or y.min() < 0 or y.max() >= p.shape[1]:
         raise ValueError(
-            f"labels need to be integers from 0 to {p.shape[1] - 1};"
-            f" given {y.dtype} from {y.min()} to {y.max()}"
+            f"labels need to be integers from 0 to {p.shape[1] - 1}; given {y.dtype} from {y.min()} to {y.max()}"
         )
     if not np.isfinite(p).all():
         raise ValueError(f"probabilities need to be finite; {int((~np.isfinite(p)).sum())} are not")

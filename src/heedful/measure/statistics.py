@@ -142,9 +142,7 @@ def without_skewness(u: float, g: float, n: int) -> float:
     return 3 * math.sqrt(n) / g * (float(np.cbrt(1 + g * (u / math.sqrt(n) - g / (6 * n)))) - 1)
 
 
-def bootstrap(
-    values: ArrayLike, *, seed: int = 0, resamples: int = 1000, level: float = 0.95
-) -> tuple[float, float]:
+def bootstrap(values: ArrayLike, *, seed: int = 0, resamples: int = 1000, level: float = 0.95) -> tuple[float, float]:
     """Percentile bootstrap interval of the mean: the middle `level` of the means of samples with replacement.
 
     The same for the same values: it has a generator of its own. One value alone says nothing about its spread:
@@ -152,9 +150,7 @@ def bootstrap(
     """
     values = flat(values)
     if np.isnan(values).any():
-        raise ValueError(
-            f"{int(np.isnan(values).sum())} of {values.size} values are undefined; leave them out"
-        )
+        raise ValueError(f"{int(np.isnan(values).sum())} of {values.size} values are undefined; leave them out")
     if values.size < 2:
         return float("nan"), float("nan")
     means = bootstrap_means(values, seed=seed, resamples=resamples)

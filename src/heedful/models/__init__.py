@@ -11,11 +11,10 @@ import torch
 
 from heedful.config import ModelConfig
 from heedful.errors import Mistake
-from heedful.models.classifier import AttentiveClassifier, Dropout
-from heedful.models.concatenated import Concatenated
-from heedful.models.hierarchical import HierarchicalClassifier
-from heedful.models.imposed import ImposedClassifier
-from heedful.models.latent import Latent, LatentClassifier
+from heedful.models.attentive.classifier import AttentiveClassifier, Dropout
+from heedful.models.attentive.hierarchical import HierarchicalClassifier
+from heedful.models.attentive.imposed import Concatenated, ImposedClassifier
+from heedful.models.attentive.latent import Latent, LatentClassifier
 from heedful.models.network import Output
 from heedful.registry import ATTENTIONS, ENCODERS
 
@@ -25,14 +24,10 @@ def build(
 ) -> AttentiveClassifier:
     """A fresh model, its weights drawn from `seed` without touching the global generator."""
     encoder, attention = ENCODERS.find(config.encoder), ATTENTIONS.find(config.attention)
-    kind: Callable[..., AttentiveClassifier] = (
-        HierarchicalClassifier if config.hierarchical else AttentiveClassifier
-    )
+    kind: Callable[..., AttentiveClassifier] = HierarchicalClassifier if config.hierarchical else AttentiveClassifier
     if isinstance(attention, type) and issubclass(attention, Latent):
         if config.hierarchical:
-            raise Mistake(
-                f"attention {config.attention!r} chooses one word of a text: hierarchical must be false."
-            )
+            raise Mistake(f"attention {config.attention!r} chooses one word of a text: hierarchical must be false.")
         kind = LatentClassifier
     if config.imposed is not None:  # whose weights come later: from its base, or from the run's file
         kind = partial(ImposedClassifier, build(config.imposed, n_words, n_labels, has_query))

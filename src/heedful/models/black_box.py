@@ -18,9 +18,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heedful.data.batching import Texts
-from heedful.data.labels import check_names
-from heedful.data.tokenise import Tokenizer, tokenizer
+from heedful.data.corpora.labels import check_names
+from heedful.data.text.batching import Texts
+from heedful.data.text.tokenise import Tokenizer, tokenizer
 from heedful.errors import Mistake, one_of, short
 from heedful.models.link import IDENTITY, SIGMOIDS, SOFTMAX, Link
 from heedful.models.model import Model
@@ -153,9 +153,7 @@ class BlackBox:
 
     def __call__(self, batch: Batch, *args: Any, **given: Any) -> Output:
         if args or given:
-            raise Mistake(
-                "nothing can be given to a black box but texts: it has no embeddings and no attention."
-            )
+            raise Mistake("nothing can be given to a black box but texts: it has no embeddings and no attention.")
         texts: list[Any] = self._strings(batch.passage)
         if batch.query is not None:
             texts = list(zip(texts, self._strings(batch.query), strict=True))

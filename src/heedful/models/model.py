@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from heedful.data.batching import Encoded, Ints, TextEncoder, encode
-from heedful.data.labels import LabelNumbers
+from heedful.data.corpora.labels import LabelNumbers
+from heedful.data.text.batching import Encoded, Ints, TextEncoder, encode
 from heedful.errors import Mistake, one_of, short
 from heedful.models.network import Network
 from heedful.models.training import TOKEN_BUDGET, predict
@@ -71,9 +71,7 @@ class Model:
         limit: int | None = getattr(self.network, "limit", None)
         return limit is not None and len(examples) > 0 and int(self.encode(examples).lengths.max()) > limit
 
-    def batches(
-        self, examples: Sequence[Example], token_budget: int = TOKEN_BUDGET
-    ) -> Iterator[tuple[Ints, Batch]]:
+    def batches(self, examples: Sequence[Example], token_budget: int = TOKEN_BUDGET) -> Iterator[tuple[Ints, Batch]]:
         """All examples in batches of like length, for inference: (indices, batch)."""
         return self.encode(examples).batches(512, token_budget=token_budget)
 

@@ -25,7 +25,7 @@ OVERLAP = 4  # a window shares one in so many of its pieces with the next
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class SpecialTokens:
     """How many special tokens a tokenizer puts before and after the pieces of a passage."""
 
     before: int
@@ -60,7 +60,7 @@ class Sequences:
 def sequences(
     batch: Batch,
     limit: int | None = None,
-    frame: Frame | None = None,
+    frame: SpecialTokens | None = None,
     long: Long = "windows",
     side: Side = "right",
 ) -> Sequences:
@@ -90,9 +90,7 @@ def sequences(
         torch.tensor(kept, device=device),
         side,
     )
-    return Sequences(
-        found.index, found.present, row_of, torch.tensor(shares, dtype=torch.float64, device=device)
-    )
+    return Sequences(found.index, found.present, row_of, torch.tensor(shares, dtype=torch.float64, device=device))
 
 
 def _indexed(
@@ -159,9 +157,7 @@ def split(values: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
     first = wide[:, :n] * passage.present
     if batch.query is None or values.shape[1] <= n:  # the model attends to its passage alone
         return first, None
-    place = torch.arange(batch.query.ids.shape[1], device=values.device) + passage.present.sum(
-        1, keepdim=True
-    )
+    place = torch.arange(batch.query.ids.shape[1], device=values.device) + passage.present.sum(1, keepdim=True)
     found = values.gather(1, place.clamp(max=values.shape[1] - 1))  # (batch, query length)
     return first, found * batch.query.present
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from heedful.config import TrainingConfig
-from heedful.data.batching import Encoded, Ints, cut, cut_sorted
+from heedful.data.text.batching import Encoded, Ints, Texts, cut, cut_sorted
+from heedful.errors import Mistake
 from heedful.measure.performance import performance
 from heedful.models.link import LOG_ODDS
-from heedful.models.masking import hide_words
 from heedful.models.network import Network, Trainable, token_budget
-from heedful.models.objectives import Bases, Loss, find_loss, reads_attention, usual_metric
+from heedful.models.objectives.objective import Bases, Loss, find_loss, reads_attention, usual_metric
 
 Weights = dict[str, Tensor]
 TOKEN_BUDGET = 2**14  # tokens of a batch when only predictions are wanted
@@ -259,3 +259,31 @@ def restore(optimiser: torch.optim.Optimizer, module: nn.Module, memory: Weights
     for key, tensor in copy(memory).items():
         name, what = key.rsplit("/", 1)
         optimiser.state[parameters[name]][what] = tensor.to(parameters[name].device)
+
+
+# Words hidden at random before training, so that texts with hidden words are inside what a model knows.
+#
+# Madsen et al. 2024 ("Faithfulness measurable masked language models"), section 3.1: half of the texts of a batch
+# are left as they are; of each of the others a share of the words, drawn uniformly between 0 and 1, is replaced by
+# the mask.
+
+
+def hide_words(encoded: Encoded, share: float, rng: np.random.Generator) -> Encoded:
+    """Of this share of the texts some words are hidden; queries stay as they are."""
+    return replace(encoded, passages=_hide(encoded.passages, share, rng))
+
+
+def _hide(texts: Texts, share: float, rng: np.random.Generator) -> Texts:
+    hidden_id = texts.reserved.replacement
+    if hidden_id is None:
+        raise Mistake("this model has neither a mask nor an unknown word to hide words by.")
+    n = len(texts.lengths)
+    rate = np.where(rng.random(n) < share, rng.random(n), 0.0)  # (texts,) of its words
+    text = np.repeat(np.arange(n), texts.lengths)  # (all tokens,) texts stand one after the other
+    place = np.arange(len(texts.flat)) - texts.begins[text]
+    is_word = (place > 0) & (place < texts.lengths[text] - 1) if texts.word is None else texts.word
+    number = place if texts.word_index is None else texts.word_index
+    begins = (np.diff(text, prepend=-1) != 0) | (np.diff(number, prepend=-2) != 0)  # of a word: pieces go together
+    drawn = rng.random(int(begins.sum()))[np.cumsum(begins) - 1]  # (all tokens,)
+    hidden = is_word & (drawn < rate[text])
+    return replace(texts, flat=np.where(hidden, hidden_id, texts.flat))

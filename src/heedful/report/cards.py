@@ -8,14 +8,13 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from heedful.attribution import Attribution, Explained
 from heedful.experiments import find
-from heedful.experiments.description import Weights
-from heedful.figures.names import method_name
-from heedful.heatmap import html, visible
+from heedful.experiments.framework.description import WeightsPair
+from heedful.explanation.drawing import html, visible
+from heedful.explanation.record import Attribution, Explained
+from heedful.figures.figure import method_name
 from heedful.records import Example, Words
-from heedful.report.examples import Choice
-from heedful.report.findings import Illustrated
+from heedful.report.findings import Choice, Illustrated
 
 Row = dict[str, Any]
 
@@ -37,22 +36,20 @@ def cards(run: Illustrated) -> list[dict[str, Any]]:
     ]
 
 
-def _pairs(run: Illustrated, places: set[int]) -> dict[int, list[tuple[str, Weights, Row]]]:
+def _pairs(run: Illustrated, places: set[int]) -> dict[int, list[tuple[str, WeightsPair, Row]]]:
     """By place the rows of experiments that have weights over the words, with the experiment."""
-    found: dict[int, list[tuple[str, Weights, Row]]] = {}
+    found: dict[int, list[tuple[str, WeightsPair, Row]]] = {}
     for name, table in run.findings.tables.items():
         weights = find(name).weights
         if weights is not None and {weights.own, weights.other} <= set(table.column_names):
-            for row in table.take(
-                np.flatnonzero(np.isin(table["example"].to_numpy(), list(places)))
-            ).to_pylist():
+            for row in table.take(np.flatnonzero(np.isin(table["example"].to_numpy(), list(places)))).to_pylist():
                 if row[weights.own] is not None and row[weights.other] is not None:
                     found.setdefault(row["example"], []).append((name, weights, row))
     return found
 
 
 def _card(
-    choice: Choice, explained: Explained, example: Example, pairs: list[tuple[str, Weights, Row]], task: str
+    choice: Choice, explained: Explained, example: Example, pairs: list[tuple[str, WeightsPair, Row]], task: str
 ) -> dict[str, Any]:
     words = explained.passage
     return {
@@ -63,9 +60,7 @@ def _card(
         "note": _note(choice, explained),
         "asked": "Hypothesis" if task == "nli" else "Question",
         "query": visible(explained.query.text, 2000) if explained.query else "",
-        "methods": sorted(
-            [_method(explained, a) for a in explained.attributions], key=lambda one: not one["first"]
-        ),
+        "methods": sorted([_method(explained, a) for a in explained.attributions], key=lambda one: not one["first"]),
         "pairs": [
             _pair(words, weights, row) | {"first": name == choice.experiment}
             for name, weights, row in pairs
@@ -74,7 +69,7 @@ def _card(
     }
 
 
-def _pair(words: Words, weights: Weights, row: Row) -> dict[str, Any]:
+def _pair(words: Words, weights: WeightsPair, row: Row) -> dict[str, Any]:
     """Two lists of weights over the same words, on one scale."""
     both = [np.array(row[weights.own]), np.array(row[weights.other])]
     peak = float(np.abs(both).max(initial=0.0))

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from heedful.config import RunConfig, TrialConfig
-from heedful.engine.commands import settings, train_words, trial_words
+from heedful.config import EvaluationConfig, RunConfig
+from heedful.engine.tasks.commands import settings, train_words, trial_words
 from heedful.experiments import find
-from heedful.figures.names import join_words, method_name
-from heedful.heatmap import visible
+from heedful.explanation.drawing import visible
+from heedful.figures.figure import join_words, method_name
 from heedful.measure.statistics import Interval
 from heedful.report import sample
 from heedful.report.findings import Findings, Illustrated
@@ -87,7 +87,7 @@ def facts(findings: Findings) -> list[Fact]:
         Fact("model", f"{encoder}, {attention}", _sizes(info)),
         Fact("texts asked about", f"{n:,}", f"of the {findings.split} split"),
         Fact("seed", "not known" if findings.seed is None else str(findings.seed)),
-    ]  # fmt: skip
+    ]
 
 
 def _sizes(info: Mapping[str, Any]) -> str:
@@ -128,7 +128,7 @@ def commands(findings: Findings, command: str) -> str:
     where = [] if folder == RUNS else ["--runs", str(folder)]
     config, model = findings.info["config"], shlex.quote(findings.path)
     if "source" in config:  # the model was trained elsewhere, and tried on these data
-        lines, model = [], shlex.join(trial_words(TrialConfig.model_validate(config), folder)[1:])
+        lines, model = [], shlex.join(trial_words(EvaluationConfig.model_validate(config), folder)[1:])
     else:
         lines = [shlex.join([*train_words(RunConfig.model_validate(config)), *where])]
     by_ask: dict[str, list[str]] = {}

@@ -16,10 +16,10 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from heedful.attribution import Explained
-from heedful.explanation import Explanation
-from heedful.figures.names import join_words
-from heedful.heatmap import strongest, visible
+from heedful.explanation.drawing import strongest, visible
+from heedful.explanation.explanation import Explanation
+from heedful.explanation.record import Explained
+from heedful.figures.figure import join_words
 from heedful.measure.statistics import Interval, proportion
 
 Floats = NDArray[np.float64]
@@ -65,9 +65,7 @@ class Against:
         unseen, seen = (self._named(places) for places in (self.decides_unseen, self.seen_for_nothing))
         told = []
         if unseen:
-            told.append(
-                f"{unseen[0]} {'decides' if unseen[1] == 1 else 'decide'}, and the attention is elsewhere."
-            )
+            told.append(f"{unseen[0]} {'decides' if unseen[1] == 1 else 'decide'}, and the attention is elsewhere.")
         if seen:
             verbs = ("is", "decides") if seen[1] == 1 else ("are", "decide")
             told.append(f"{seen[0]} {verbs[0]} looked at, and {verbs[1]} little.")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heedful.errors import Mistake
-from heedful.experiments.verdict import Verdict
+from heedful.experiments.framework.verdict import Verdict
 from heedful.figures.figure import Spec
 from heedful.figures.theme import PALETTE, resolved
 from heedful.store.files import whole_file

@@ -3,27 +3,71 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from heedful.errors import Mistake
-from heedful.experiments import EXPERIMENTS, Published, Trial, find, without_verdict
-from heedful.experiments.caveats import that_warn, warnings_of
-from heedful.experiments.certainty import control
-from heedful.experiments.description import Setting
-from heedful.experiments.verdict import Verdict
-from heedful.explanation import Explanation
+from heedful.experiments import EXPERIMENTS, Published, Result, find, without_verdict
+from heedful.experiments.framework.caveats import that_warn, warnings_of
+from heedful.experiments.framework.certainty import control
+from heedful.experiments.framework.description import Reason, Setting
+from heedful.experiments.framework.verdict import Verdict
+from heedful.explanation.explanation import Explanation
 from heedful.records import Example, Split
-from heedful.report.examples import Choice
 from heedful.report.sample import evidence
 from heedful.store.run import Run, runs_in
 from heedful.store.titles import attention_title
 
 if TYPE_CHECKING:
     from heedful.report.opening import Opening
+
+
+# Examples that are worth a look, each chosen for a reason that is said.
+
+
+READABLE = (6, 45)  # words: texts that one takes in at a glance, where there are any
+NEARLY = 20  # where all are long, the shortest of so many
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A text by its place in the split, and why it is shown."""
+
+    place: int
+    title: str
+    reason: str
+    ranked_by: tuple[str, ...] = ()  # see `Reason`
+    experiment: str = ""  # whose reason it is
+
+
+def choose(trials: Iterable[Result], examples: Mapping[int, Example]) -> list[Choice]:
+    """One text for each reason that the results allow, no text twice."""
+    taken: dict[int, Choice] = {}
+    for experiment, why in _reasons(list(trials), examples):
+        known = [p for p in why.places if p in examples and p not in taken and len(examples[p].passage)]
+        short = [p for p in known if READABLE[0] <= len(examples[p].passage) <= READABLE[1]]
+        shortest = sorted(known[:NEARLY], key=lambda p: len(examples[p].passage))
+        for place in (short or shortest)[:1]:
+            taken[place] = Choice(place, why.title, why.reason, why.ranked_by, experiment)
+    return list(taken.values())
+
+
+def _reasons(trials: list[Result], examples: Mapping[int, Example]) -> Iterator[tuple[str, Reason]]:
+    """Those of every experiment, with its name, and wrong predictions."""
+    for trial in trials:
+        yield from ((trial.experiment, why) for why in find(trial.experiment).examples(trial))
+    for trial in trials[:1]:
+        frame = trial.frame("predicted")
+        predicted = dict(zip(frame.example.tolist(), frame.predicted.tolist(), strict=True))
+        peaks = dict(zip(frame.example.tolist(), np.nan_to_num(frame.max_attention).tolist(), strict=True))
+        wrong = [p for p, label in predicted.items() if p in examples and examples[p].label not in (None, label)]
+        wrong.sort(key=lambda place: (-peaks[place], place))
+        yield "", Reason("A wrong prediction", "Wrong, with the sharpest attention.", wrong)
+        yield "", Reason("Another wrong prediction", "Wrong, with the most even attention.", wrong[::-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +108,7 @@ class Findings:
     def seed(self) -> int | None:
         """Of the model's training; None where nobody knows."""
         seed = (
-            self.info.get("model", {}).get("seed")
-            if "source" in self.info["config"]
-            else self.info["config"]["seed"]
+            self.info.get("model", {}).get("seed") if "source" in self.info["config"] else self.info["config"]["seed"]
         )
         return None if seed is None else int(seed)
 
@@ -75,8 +117,8 @@ class Findings:
         """The configuration without its seed, to compare."""
         return json.dumps({**self.info["config"], "seed": None}, sort_keys=True)
 
-    def trial(self, experiment: str) -> Trial:
-        return Trial(
+    def trial(self, experiment: str) -> Result:
+        return Result(
             experiment,
             self.tables[experiment],
             self.summaries[experiment],
@@ -104,9 +146,7 @@ class Illustrated:
     chosen: Explanation = field(default_factory=lambda: Explanation(()))  # of `choices`, in their order
     sample: Explanation = field(default_factory=lambda: Explanation(()))
     sampled: Sequence[int] = ()  # places of `sample`
-    counted: Explanation = field(
-        default_factory=lambda: Explanation(())
-    )  # attention and leave-one-out of many texts
+    counted: Explanation = field(default_factory=lambda: Explanation(()))  # attention and leave-one-out of many texts
     counted_places: Sequence[int] = ()
     opening: Opening | None = None  # the text that the page begins with
 
@@ -131,8 +171,7 @@ def read(run: Run) -> Findings:
     found = [name for name in EXPERIMENTS if (run.path / "results" / f"{name}.parquet").exists()]
     if not found:
         raise Mistake(
-            f"{run.path} has no results to report: run "
-            f"`heedful run {' '.join(EXPERIMENTS)} --model {run.path}` first."
+            f"{run.path} has no results to report: run `heedful run {' '.join(EXPERIMENTS)} --model {run.path}` first."
         )
     tables = {name: run.results.rows(name) for name in found}
     asked = {name: _asked(table) for name, table in tables.items()}

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from heedful.colours import LEVELS
 from heedful.experiments import Experiment, find
-from heedful.experiments.plain_figures import measure_key
+from heedful.experiments.framework.plain_figures import measure_key
+from heedful.explanation.drawing import LEVELS, visible
 from heedful.figures.drawing import class_names
 from heedful.figures.theme import CLASSES
-from heedful.heatmap import visible
 from heedful.measure import columns
 from heedful.measure.columns import DIGITS
 from heedful.records import Example

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from heedful.attribution import Explained
 from heedful.experiments import find
-from heedful.experiments.description import Weights
-from heedful.heatmap import html, visible
+from heedful.experiments.framework.description import WeightsPair
+from heedful.explanation.drawing import html, visible
+from heedful.explanation.record import Explained
 from heedful.records import Example
 from heedful.report.instances import measures
 
@@ -64,7 +64,7 @@ def _middle_rank(defined: Any, value: float) -> float:
     return float(low + high) / 2 / len(defined)
 
 
-def other_weights(tables: Mapping[str, Any], place: int, words: int) -> tuple[Weights, list[float]] | None:
+def other_weights(tables: Mapping[str, Any], place: int, words: int) -> tuple[WeightsPair, list[float]] | None:
     """Another attention over the words of this text that an experiment has kept, and what it is."""
     for name, table in tables.items():
         weights = find(name).weights

@@ -7,22 +7,22 @@ from dataclasses import replace
 from typing import Any
 
 from heedful.experiments import EXPERIMENTS, find
-from heedful.experiments.caveats import not_made_sentence
-from heedful.experiments.description import Statistic, number_at
-from heedful.experiments.verdict import BELIEVE, HEADLINE_RULE, HEADLINES, Verdict, grade_of, reasons
-from heedful.figures.figure import Figure, Spec
-from heedful.figures.names import method_name
-from heedful.heatmap import visible
-from heedful.report import assets, instances
+from heedful.experiments.framework.caveats import not_made_sentence
+from heedful.experiments.framework.description import Statistic, number_at
+from heedful.experiments.framework.verdict import BELIEVE, HEADLINE_RULE, HEADLINES, Verdict, grade_of, reasons
+from heedful.explanation.drawing import visible
+from heedful.figures.figure import Figure, Spec, method_name
+from heedful.report import instances
+from heedful.report import shell as assets
 from heedful.report.cards import cards
 from heedful.report.describe import commands, explainer_rows, facts, question, score, versions, warning
 from heedful.report.effect import against, dumbbells, strongest_sentence
 from heedful.report.findings import Findings, Illustrated, verdicts_of_report
 from heedful.report.opening import draw_opening
 from heedful.report.published import published_tables
-from heedful.report.seeds import verdicts_by_configuration
 from heedful.report.shell import render
-from heedful.report.words import Words, apart_sentence, minimum_texts, relied_sentence, words_by_label
+from heedful.report.words import LabelWords, apart_sentence, minimum_texts, relied_sentence, words_by_label
+from heedful.studies.seeds import verdicts_by_configuration
 
 NONE = "–"
 
@@ -39,11 +39,7 @@ def page(runs: Sequence[Illustrated], command: str = "") -> str:
             data.append((f"instances-{n}", texts))
         if opening:
             data.append((f"opening-{n}", opening))
-    title = (
-        sections[0]["headline"]
-        if len(runs) == 1
-        else f"Can the attention of these {len(runs)} models be believed?"
-    )
+    title = sections[0]["headline"] if len(runs) == 1 else f"Can the attention of these {len(runs)} models be believed?"
     statistics = _statistics(runs)
     return render(
         assets.text_of("page.html"),
@@ -129,7 +125,7 @@ def _section(
     return section, specs, texts, numbers
 
 
-def _words(one: Words, labels: Sequence[str]) -> dict[str, Any]:
+def _words(one: LabelWords, labels: Sequence[str]) -> dict[str, Any]:
     rows = [row | {"shown": visible(row["word"], 28).replace("\n", " ")} for row in one.relied]
     return {
         "label": visible(one.label, 40),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import cache
 
-from heedful.engine.study_file import read_study, study_names
 from heedful.experiments import Published
-from heedful.experiments.comparison import SETTING, Table
-from heedful.experiments.description import Setting
-from heedful.report.comparison import PERFORMANCE, Finished, compare, evidence
+from heedful.experiments.framework.comparison import SETTING, Table
+from heedful.experiments.framework.description import Setting
 from heedful.report.findings import Findings
+from heedful.studies.comparison import PERFORMANCE, Finished, compare, evidence
+from heedful.studies.file import read_study, study_names
 
 
 def published_in(setting: Setting) -> tuple[list[Published], list[str]]:

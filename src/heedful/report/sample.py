@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.attribution import Attribution, Explained
-from heedful.experiments.certainty import settle
-from heedful.experiments.verdict import Grade, Verdict, Wording, border, ends, grade_at, percent
-from heedful.explanation import Explanation
-from heedful.figures.names import method_name
+from heedful.experiments.framework.certainty import settle
+from heedful.experiments.framework.verdict import Grade, Verdict, Wording, border, ends, grade_at, percent
+from heedful.explanation.explanation import Explanation
+from heedful.explanation.record import Attribution, Explained
+from heedful.figures.figure import method_name
 from heedful.measure.rank import kendall
 from heedful.measure.statistics import Interval, mean_interval, proportion
 from heedful.records import Example
@@ -25,19 +25,19 @@ FOUND, MISSED = 0.8, 0.5  # of the deciding words
 ATTENTION = "attention"
 
 
-class Size(NamedTuple):
+class SampleSize(NamedTuple):
     """The most texts of a sample, and the most words of them all together."""
 
     texts: int
     words: int
 
 
-SAMPLE = Size(100, 3000)  # for all methods
-COUNTED = Size(1000, 30_000)  # for leave-one-out alone, of models whose structure saves most of its work
+SAMPLE = SampleSize(100, 3000)  # for all methods
+COUNTED = SampleSize(1000, 30_000)  # for leave-one-out alone, of models whose structure saves most of its work
 
 
 @dataclass(frozen=True, slots=True)
-class Explainer:
+class ExplainerRow:
     """A row of the table of explainers, over a sample of texts."""
 
     method: str
@@ -53,12 +53,12 @@ class Explainer:
     found: float | None  # share of texts whose strongest word is known to decide; None: not known
 
 
-def choose_sample(examples: Mapping[int, Example], size: Size = SAMPLE) -> list[int]:
+def choose_sample(examples: Mapping[int, Example], size: SampleSize = SAMPLE) -> list[int]:
     """The places of the sample."""
     return spread({place: len(example.passage) for place, example in examples.items()}, size)
 
 
-def spread(lengths: Mapping[int, int], size: Size = SAMPLE) -> list[int]:
+def spread(lengths: Mapping[int, int], size: SampleSize = SAMPLE) -> list[int]:
     """Places evenly spread over the texts, as many as `size` allows; `lengths` in words."""
     places = [place for place in sorted(lengths) if lengths[place]]
     mean = sum(lengths[place] for place in places) / max(1, len(places))
@@ -66,9 +66,9 @@ def spread(lengths: Mapping[int, int], size: Size = SAMPLE) -> list[int]:
     return [places[i * len(places) // n] for i in range(n)]
 
 
-def counted_size(model: Model) -> Size:
+def counted_size(model: Model) -> SampleSize:
     """Of the sample whose words are left out: large where that costs little."""
-    from heedful.explainers.one_word import has_structure
+    from heedful.explainers.perturbation.one_word import has_structure
 
     return COUNTED if has_structure(model.network) else SAMPLE
 
@@ -135,9 +135,18 @@ def evidence_verdict(hits: Sequence[bool], chance: float, others: Mapping[str, f
         f"{n:,} texts; a random word would be in {chance:.0%}.{_others(others)}{border(found, MISSED, FOUND)}"
     )
     verdict = Verdict(
-        question, grade, answer, sentence, rule, clause, *ends(found), bars=(MISSED, FOUND), claim=claim, p=p,
+        question,
+        grade,
+        answer,
+        sentence,
+        rule,
+        clause,
+        *ends(found),
+        bars=(MISSED, FOUND),
+        claim=claim,
+        p=p,
         scale=SCALE,
-    )  # fmt: skip
+    )
     return settle(verdict, n)
 
 
@@ -146,7 +155,7 @@ def _others(found: Mapping[str, float]) -> str:
     return f" The strongest word by other methods: {', '.join(told)}." if told else ""
 
 
-def explainers(sample: Explanation, evidence: Sequence[Sequence[int] | None]) -> Iterator[Explainer]:
+def explainers(sample: Explanation, evidence: Sequence[Sequence[int] | None]) -> Iterator[ExplainerRow]:
     """One row for each method of the sample."""
     known = any(evidence)
     for method in sample.methods:
@@ -154,7 +163,7 @@ def explainers(sample: Explanation, evidence: Sequence[Sequence[int] | None]) ->
         first = found[0]
         checks = [a.check for a in found if a.check]
         right = hits(sample, evidence, method) if known else []
-        yield Explainer(
+        yield ExplainerRow(
             method=method,
             kind=first.kind,
             signed=first.signed,

@@ -1,7 +1,7 @@
 """The words that a model relied on, from many texts whose words were left out one at a time.
 
 The mean effect of a word that was seen once is a matter of luck, and the luckiest of thousands of words would lead any
-list. So a word needs some texts (`minimum_texts`), and its mean is drawn to that of all words (measure/shrinkage.py).
+list. So a word needs some texts (`minimum_texts`), and its mean is drawn to that of all words (measure/levels.py).
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from heedful.explanation import Explanation
-from heedful.figures.names import join_words
-from heedful.heatmap import visible
-from heedful.measure.shrinkage import shrink_means
+from heedful.explanation.drawing import visible
+from heedful.explanation.explanation import Explanation
+from heedful.figures.figure import join_words
+from heedful.measure.levels import shrink_means
 
 Row = dict[str, Any]
 
@@ -33,7 +33,7 @@ def minimum_texts(texts: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class LabelWords:
     """The words of one predicted label, the strongest first; `looked_at` get much attention and change nothing."""
 
     label: str
@@ -42,13 +42,13 @@ class Words:
     looked_at: tuple[Row, ...]
 
 
-def words_by_label(explained: Explanation, places: Sequence[int]) -> list[Words]:
+def words_by_label(explained: Explanation, places: Sequence[int]) -> list[LabelWords]:
     """Of the most frequent predicted labels, by name; none without the two methods."""
     if not len(explained) or not {OMISSION, ATTENTION} <= set(explained.methods):
         return []
     rows, often = effects_by_word(explained, places), [e.predicted for e in explained]
     return [
-        Words(label, often.count(label), tuple(_relied(rows[label])), tuple(_looked_at(rows[label])))
+        LabelWords(label, often.count(label), tuple(_relied(rows[label])), tuple(_looked_at(rows[label])))
         for label in most_frequent(list(rows), often)
     ]
 
@@ -61,9 +61,7 @@ def effects_by_word(explained: Explanation, places: Sequence[int]) -> dict[str, 
     of the label: `shrink_means`. `attention` is the mean weight that the word gets at a place, `even` what it would
     get there if all words were alike, `places` the texts it is in.
     """
-    effects: dict[str, dict[str, dict[int, list[float]]]] = defaultdict(
-        lambda: defaultdict(lambda: defaultdict(list))
-    )
+    effects: dict[str, dict[str, dict[int, list[float]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
     weights: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     for place, e in zip(places, explained, strict=True):
         scores, attention = (e.attribution(name).scores["passage"] for name in (OMISSION, ATTENTION))
@@ -82,9 +80,7 @@ def _rows(
     least: int,
 ) -> list[Row]:
     known = {word: found for word, found in words.items() if len(found) >= least}
-    means = shrink_means(
-        [np.array([np.mean(values) for values in found.values()]) for found in known.values()]
-    )
+    means = shrink_means([np.array([np.mean(values) for values in found.values()]) for found in known.values()])
     rows = []
     for (word, found), mean in zip(known.items(), means, strict=True):
         attention, even = np.mean(weights[label, word], axis=0).tolist()
@@ -108,9 +104,7 @@ def _relied(rows: Sequence[Row]) -> list[Row]:
 def _looked_at(rows: Sequence[Row]) -> list[Row]:
     """At least twice an even share of the attention, and a whole interval within NOTHING; the most attended first."""
     found = [
-        row
-        for row in rows
-        if row["attention"] >= 2 * row["even"] and row["low"] > -NOTHING and row["high"] < NOTHING
+        row for row in rows if row["attention"] >= 2 * row["even"] and row["low"] > -NOTHING and row["high"] < NOTHING
     ]
     return sorted(found, key=lambda row: (-row["attention"] / row["even"], row["word"]))[:NAMED]
 
@@ -120,7 +114,7 @@ def most_frequent(labels: Sequence[str], predicted: Sequence[str]) -> list[str]:
     return sorted(sorted(labels, key=lambda label: -predicted.count(label))[:LABELS])
 
 
-def relied_sentence(words: Sequence[Words]) -> str:
+def relied_sentence(words: Sequence[LabelWords]) -> str:
     """Which words, in one sentence; empty where none was found."""
     parts = [
         f"on {_quoted([row['word'] for row in one.relied])} to say “{visible(one.label, 40)}”"
@@ -130,7 +124,7 @@ def relied_sentence(words: Sequence[Words]) -> str:
     return f"It relied most {'; '.join(parts)}." if parts else ""
 
 
-def apart_sentence(words: Sequence[Words]) -> str:
+def apart_sentence(words: Sequence[LabelWords]) -> str:
     """The words that decide with less than an even share of the attention; and those that have it for nothing."""
     unseen = [row["word"] for one in words for row in one.relied if row["attention"] < row["even"]]
     looked = list(dict.fromkeys(row["word"] for one in words for row in one.looked_at))
@@ -141,9 +135,7 @@ def apart_sentence(words: Sequence[Words]) -> str:
     if looked:
         them = "it" if len(looked) == 1 else "them"
         told.append(f"It looks a lot at {_quoted(looked)}, and deleting {them} changes next to nothing.")
-    return " ".join(told) or (
-        "What it relies on it also looks at." if any(one.relied for one in words) else ""
-    )
+    return " ".join(told) or ("What it relies on it also looks at." if any(one.relied for one in words) else "")
 
 
 def _quoted(words: Sequence[str]) -> str:

@@ -1,0 +1,1 @@
+"""Run folders: what exists in them is whole, and what is damaged is named; no torch."""

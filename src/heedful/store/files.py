@@ -144,7 +144,5 @@ def _space_is_asked_for(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise Mistake(
-                f"{path} cannot be written: {error.strerror}; make room and give the same command."
-            ) from None
+            raise Mistake(f"{path} cannot be written: {error.strerror}; make room and give the same command.") from None
         raise

@@ -58,9 +58,7 @@ class Results:
 
         path = self.rows_path(experiment, key)
         made_by = {
-            "heedful": json.dumps(
-                {"experiment": experiment, "key": key, "weights": weights, **asked}, sort_keys=True
-            )
+            "heedful": json.dumps({"experiment": experiment, "key": key, "weights": weights, **asked}, sort_keys=True)
         }
         with whole_file(path) as temporary:
             described = table.replace_schema_metadata(made_by)
@@ -111,9 +109,7 @@ class Results:
         except (pa.ArrowException, OSError):
             raise Mistake(f"{path} is damaged: {again}") from None
 
-    def write_summary(
-        self, experiment: str, key: str, summary: Mapping[str, Any], made_by: Mapping[str, Any]
-    ) -> None:
+    def write_summary(self, experiment: str, key: str, summary: Mapping[str, Any], made_by: Mapping[str, Any]) -> None:
         write_signed(self.summary_path(experiment, key), {**summary, MADE_BY: {"key": key, **made_by}})
 
     def write_performance(self, scores: Mapping[str, Any]) -> None:

@@ -13,7 +13,7 @@
     checkpoint.safetensors   only while training is not finished: where to go on
 
 A model that was tried on other data has a folder of the same form, `<model>-on-<data>-<hash8>/`, without weights,
-words and training: its config.json holds a `TrialConfig`, which says where the model is.
+words and training: its config.json holds a `EvaluationConfig`, which says where the model is.
 
 A `Run` reads nothing until it is asked. No torch here: weights are read and written as numpy arrays.
 """
@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.config import RunConfig, TrialConfig
+from heedful.config import EvaluationConfig, RunConfig
 from heedful.errors import Mistake
 from heedful.store.arrays import read_arrays, write_arrays
 from heedful.store.checks import SUMS, Damaged, HashFile, check_sums, read_sums, sha256, write_sums
@@ -61,7 +61,7 @@ def run_name(config: RunConfig, key: str) -> str:
     return f"{_stem(config.dataset)}-{model}-s{config.seed}-{key[:8]}"
 
 
-def trial_name(config: TrialConfig, key: str) -> str:
+def trial_name(config: EvaluationConfig, key: str) -> str:
     return f"{config.source.name}-on-{_stem(config.dataset)}-{key[:8]}"
 
 
@@ -93,9 +93,7 @@ class Run:
     def config(self) -> RunConfig:
         """How it was trained; a mistake where it was not trained here."""
         if self.trial is not None:
-            raise Mistake(
-                f"{self.path} was not trained: it holds what {self.trial.source.name} did on other data."
-            )
+            raise Mistake(f"{self.path} was not trained: it holds what {self.trial.source.name} did on other data.")
         return RunConfig.parse(self.info["config"], str(self.path / "config.json"))
 
     @property
@@ -105,12 +103,12 @@ class Run:
         return tuple(path for path in map(Path, folders) if path.is_dir())
 
     @cached_property
-    def trial(self) -> TrialConfig | None:
+    def trial(self) -> EvaluationConfig | None:
         """What was tried on what; None where this is a run on the data that it was trained on."""
         config = self.info.get("config")
         if not isinstance(config, dict) or "source" not in config:
             return None
-        return TrialConfig.parse(config, str(self.path / "config.json"))
+        return EvaluationConfig.parse(config, str(self.path / "config.json"))
 
     @property
     def dataset(self) -> str:

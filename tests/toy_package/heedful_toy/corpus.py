@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from heedful.data.readers.rows import Ledger, Raw
-from heedful.data.recipe import Recipe
-from heedful.data.registry import Entry
+from heedful.data.corpora.recipe import Recipe
+from heedful.data.corpora.registry import Entry
+from heedful.data.formats.rows import Ledger, Raw
 
 
 def read(folder: Path | None, ledger: Ledger, seed: int) -> Iterator[Raw]:

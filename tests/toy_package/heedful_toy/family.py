@@ -13,9 +13,8 @@ from typing import Any
 
 import torch
 
-from heedful.data.vocabulary import Vocabulary
-from heedful.data.word_encoder import WordEncoder
-from heedful.engine.model_sources import ModelSource
+from heedful.data.text.vocabulary import Vocabulary, WordEncoder
+from heedful.engine.sources.models import ModelSource
 from heedful.models.model import Model
 from heedful_toy.transformer import ToyTransformer
 

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from heedful.config import Config
-from heedful.experiments.description import Column, Measure, Trial
-from heedful.experiments.experiment import Batches, Chunk, Experiment
-from heedful.experiments.summary import column, grouped, spread
-from heedful.experiments.verdict import Verdict
+from heedful.experiments.framework.description import Column, Measure, Result
+from heedful.experiments.framework.experiment import Batches, Chunk, Experiment
+from heedful.experiments.framework.summary import column, grouped, spread
+from heedful.experiments.framework.verdict import Verdict
 from heedful.figures.figure import Figure
 
 QUESTION = "Does toy attention choose a few words?"
@@ -24,7 +24,7 @@ class SharpnessConfig(Config):
 
 def run(network: Any, batches: Batches, config: SharpnessConfig, rng: np.random.Generator) -> Iterator[Chunk]:
     """Entropy of the attention over the words, as a share of the most that it can be."""
-    from heedful.experiments.observe import observer
+    from heedful.experiments.edited_attention.observe import observer
 
     observe = observer(network)
     for examples, batch in batches:
@@ -38,11 +38,9 @@ def summarise(table: pa.Table) -> dict[str, Any]:
     return grouped(table, lambda part: spread(column(part, "spread")))
 
 
-def draw(trial: Trial) -> Sequence[Figure]:
+def draw(trial: Result) -> Sequence[Figure]:
     values = column(trial.table, "spread")
-    bars = [
-        {"low": i / 10, "texts": int(((values * 10).astype(int).clip(0, 9) == i).sum())} for i in range(10)
-    ]
+    bars = [{"low": i / 10, "texts": int(((values * 10).astype(int).clip(0, 9) == i).sum())} for i in range(10)]
     spec = {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.1.0.json",
         "data": {"values": bars},
@@ -52,12 +50,10 @@ def draw(trial: Trial) -> Sequence[Figure]:
             "y": {"field": "texts", "type": "quantitative"},
         },
     }
-    return [
-        Figure("toy-spread", "Spread of toy attention", "Left is sharp.", "Histogram of the spread.", spec)
-    ]
+    return [Figure("toy-spread", "Spread of toy attention", "Left is sharp.", "Histogram of the spread.", spec)]
 
 
-def judge(trial: Trial) -> Verdict:
+def judge(trial: Result) -> Verdict:
     mean = float(np.nanmean(column(trial.table, "spread")))
     answer, clause = "It has a toy verdict", "was weighed by a toy"
     sentence = f"The toy spread is {mean:.2f}."
@@ -77,9 +73,16 @@ def judge(trial: Trial) -> Verdict:
 
 
 SHARPNESS = Experiment(
-    name="toy_sharpness", question=QUESTION, paper="Toy 2026", config=SharpnessConfig,
-    needs=frozenset({"attends"}), version="1", run=run, summarise=summarise,
+    name="toy_sharpness",
+    question=QUESTION,
+    paper="Toy 2026",
+    config=SharpnessConfig,
+    needs=frozenset({"attends"}),
+    version="1",
+    run=run,
+    summarise=summarise,
     columns={"spread": Column("toy spread", 0, 1, "0: one word has all.")},
     measures=(Measure("toy_spread", "spread of toy attention", "toy spread", "spread", "overall"),),
-    draw=draw, judge=judge,
-)  # fmt: skip
+    draw=draw,
+    judge=judge,
+)

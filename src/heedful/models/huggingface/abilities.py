@@ -18,9 +18,7 @@ from heedful.models.huggingface.attention_calls import Attended, AttentionCall
 from heedful.models.huggingface.forward import Forward, Inputs
 from heedful.models.sequence import Side
 
-CLOSE = (
-    1e-3  # answers that differ less, relative to their size, are the same: rounding is 1e-7, padding is not
-)
+CLOSE = 1e-3  # answers that differ less, relative to their size, are the same: rounding is 1e-7, padding is not
 CLOSE_HALF = 5e-2  # with numbers of 16 bits
 LEAST_SPREAD = 3e-2  # of answers, relative to their size: what texts change is not taken for less than this
 SUMS_TO_ONE = 1e-2  # attention of 16 bits does, to so much
@@ -37,9 +35,7 @@ class Make(Protocol):
 @dataclass(frozen=True, slots=True)
 class Abilities:
     embeddings: bool  # it can be given embeddings
-    padding: (
-        Side | None
-    )  # where padding leaves its answer alone; None: nowhere, so texts of one length go together
+    padding: Side | None  # where padding leaves its answer alone; None: nowhere, so texts of one length go together
     attention: Literal["edited", "read"] | None  # through the interface; only told by the module; not at all
     n_outputs: int
     n_layers: int = 0
@@ -75,9 +71,7 @@ def find_abilities(forward: Forward, make: Make, sides: Sequence[Side] = SIDES) 
 
     kind: Literal["edited", "read"] | None = None
     if getattr(getattr(forward.module, "config", None), "is_encoder_decoder", False):
-        return Abilities(
-            embeddings, padding, None, outputs
-        )  # three kinds of attention: none is the attention
+        return Abilities(embeddings, padding, None, outputs)  # three kinds of attention: none is the attention
     try:
         listened = forward(inputs, side, note)
         if _is_attention(seen, inputs) and _same(listened, own) and padding:
@@ -100,9 +94,7 @@ def find_abilities(forward: Forward, make: Make, sides: Sequence[Side] = SIDES) 
     states = len(told) == len(seen) + 1 and len({tuple(state.shape) for state in told}) == 1
     looks_back = all(bool((w.triu(1) * _both(inputs) == 0).all()) for w in seen)
     hides = padding is not None and _hides(forward, make, embeddings, padding)
-    return Abilities(
-        embeddings, padding, kind, outputs, len(seen), seen[0].shape[1], states, looks_back, hides
-    )
+    return Abilities(embeddings, padding, kind, outputs, len(seen), seen[0].shape[1], states, looks_back, hides)
 
 
 def _takes_embeddings(forward: Forward, make: Make) -> bool:

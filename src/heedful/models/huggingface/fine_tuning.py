@@ -15,9 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from heedful.data.labels import match_labels
+from heedful.data.corpora.labels import match_labels
 from heedful.errors import Mistake
-from heedful.models.huggingface.labels import read_labels
+from heedful.models.huggingface.files import read_labels
 from heedful.models.huggingface.loading import one_line, read_module, read_tokenizer, wrap
 from heedful.models.huggingface.network import HuggingFaceNetwork
 from heedful.models.huggingface.text import PieceEncoder
@@ -136,9 +136,7 @@ def description_files(begun: Begun) -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir()) if path.is_file()}
 
 
-def reopen(
-    folder: Path, weights: Mapping[str, Tensor], *, query: bool = False, long: Long = "windows"
-) -> Model:
+def reopen(folder: Path, weights: Mapping[str, Tensor], *, query: bool = False, long: Long = "windows") -> Model:
     """The model of `description_files` in a folder, with these weights."""
     from transformers import AutoConfig, AutoModelForSequenceClassification
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from contextlib import AbstractContextManager, nullcontext
+import logging
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from threading import RLock
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from heedful.data.batching import cut
+from heedful.data.text.batching import cut
 from heedful.errors import Mistake
 from heedful.models.huggingface.attention_calls import Each, attention_calls
-from heedful.models.huggingface.undisturbed import undisturbed, without_traces
 from heedful.models.sequence import Side
 
 NO_TOKEN = -1  # of models that know no padding: no token of a text is taken for it, whatever its number
@@ -35,9 +37,7 @@ class Inputs:
         def some(part: Tensor) -> Tensor:
             return part[which, :width] if side == "right" else part[which, part.shape[1] - width :]
 
-        x, ids, attended = (
-            None if part is None else some(part) for part in (self.x, self.ids, self.attended)
-        )
+        x, ids, attended = (None if part is None else some(part) for part in (self.x, self.ids, self.attended))
         return Inputs(some(self.present), some(self.types), x, ids, attended)
 
 
@@ -56,9 +56,7 @@ class Forward:
             )
         self.with_types = with_types and "token_type_ids" in takes
 
-    def __call__(
-        self, inputs: Inputs, side: Side, each: Each | None = None, learning: bool = False
-    ) -> Tensor:
+    def __call__(self, inputs: Inputs, side: Side, each: Each | None = None, learning: bool = False) -> Tensor:
         """Logits (n, outputs). `each`: what is done about the attention of every layer."""
         return self.logits(self.output(inputs, side, each, learning))
 
@@ -77,9 +75,7 @@ class Forward:
         output = self.output(inputs, side, output_attentions=True)
         return tuple(output.attentions or ()), self.logits(output)
 
-    def output(
-        self, inputs: Inputs, side: Side, each: Each | None = None, learning: bool = False, **more: Any
-    ) -> Any:
+    def output(self, inputs: Inputs, side: Side, each: Each | None = None, learning: bool = False, **more: Any) -> Any:
         attended = inputs.present if inputs.attended is None else inputs.attended
         given: dict[str, Any] = {"attention_mask": attended.long(), **more}
         if inputs.x is not None:
@@ -92,9 +88,7 @@ class Forward:
             given["position_ids"] = (inputs.present.long().cumsum(1) - 1).clamp(min=0)
         if "use_cache" in self.takes:
             given["use_cache"] = False
-        listening: AbstractContextManager[None] = (
-            nullcontext() if each is None else attention_calls(self.module, each)
-        )
+        listening: AbstractContextManager[None] = nullcontext() if each is None else attention_calls(self.module, each)
         tidy: AbstractContextManager[None] = without_traces(self.module) if more else nullcontext()
         with undisturbed(self.module, self.pad, learning), tidy, listening:
             return self.module(**given)
@@ -109,3 +103,81 @@ def by_length(inputs: Inputs, side: Side, tokens: int | None = None) -> list[tup
         found = cut(lengths.cpu().numpy(), len(lengths), token_budget=tokens)
         groups = [torch.from_numpy(which).to(lengths.device) for which in found]
     return [(which, inputs.rows(which, int(lengths[which].max()), side)) for which in groups]
+
+
+# The user's module is asked, never changed: what a forward pass needs otherwise is put back, also after an error.
+
+
+TURN = RLock()  # modes and configurations belong to the module, and two networks can share one: one at a time
+_NOISE = "will not detect padding tokens"  # a warning about padding on the right; ours is on the left then
+
+
+@contextmanager
+def undisturbed(module: nn.Module, pad: int, learning: bool = False) -> Iterator[None]:
+    """Without dropout inside, and without gradients of parameters: they would only cost memory.
+
+    `pad`: for models that refuse several texts at once when they know no padding. `learning`: this is a step of the
+    training of the module, so modes and gradients stay as they are.
+    """
+    with TURN:
+        training = [part for part in module.modules() if part.training and not learning]
+        learnt = [p for p in module.parameters() if p.requires_grad and not learning]
+        config = _text_config(module)
+        without_pad = config is not None and getattr(config, "pad_token_id", pad) is None
+        logger = logging.getLogger("transformers")
+        try:
+            if not learning:
+                module.eval()
+            for parameter in learnt:
+                parameter.requires_grad_(False)
+            if without_pad:
+                config.pad_token_id = pad
+            with _quiet(logger):
+                yield
+        finally:
+            for part in training:
+                part.training = True
+            for parameter in learnt:
+                parameter.requires_grad_(True)
+            if without_pad:
+                config.pad_token_id = None
+
+
+@contextmanager
+def without_traces(module: nn.Module) -> Iterator[None]:
+    """Asked for states or attentions, the library hooks itself into a module for good, and notes it there: undone."""
+    hooks = (
+        "_forward_hooks",
+        "_forward_hooks_with_kwargs",
+        "_forward_hooks_always_called",
+        "_forward_pre_hooks",
+    )
+    before = [(part, set(vars(part)), [set(vars(part)[name]) for name in hooks]) for part in module.modules()]
+    try:
+        yield
+    finally:
+        for part, attributes, hooked in before:
+            for name, known in zip(hooks, hooked, strict=True):
+                for key in set(vars(part)[name]) - known:
+                    del vars(part)[name][key]
+            for name in set(vars(part)) - attributes:
+                delattr(part, name)
+
+
+def _text_config(module: nn.Module) -> Any:
+    config: Any = getattr(module, "config", None)
+    return config.get_text_config() if hasattr(config, "get_text_config") else config
+
+
+@contextmanager
+def _quiet(logger: logging.Logger) -> Iterator[None]:
+    def keep(record: logging.LogRecord) -> bool:
+        return _NOISE not in record.getMessage()
+
+    for handler in logger.handlers:
+        handler.addFilter(keep)
+    try:
+        yield
+    finally:
+        for handler in logger.handlers:
+            handler.removeFilter(keep)

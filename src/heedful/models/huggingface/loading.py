@@ -14,8 +14,7 @@ from safetensors import SafetensorError
 from torch import nn
 
 from heedful.errors import Mistake, one_of, short
-from heedful.models.huggingface.files import checkpoint_folder, read_config
-from heedful.models.huggingface.labels import read_labels
+from heedful.models.huggingface.files import checkpoint_folder, read_config, read_labels
 from heedful.models.huggingface.network import HuggingFaceNetwork
 from heedful.models.huggingface.probe import make_probe
 from heedful.models.huggingface.text import PieceEncoder
@@ -76,9 +75,7 @@ def load(
         )
     module.to(device).eval()
     name = Path(place).name if Path(place).exists() else str(place)
-    return wrap(
-        module, tokenizer, labels=labels, query=query, long=long, problem_type=problem_type, name=name
-    )
+    return wrap(module, tokenizer, labels=labels, query=query, long=long, problem_type=problem_type, name=name)
 
 
 def read_module(
@@ -114,9 +111,7 @@ def read_module(
             )
         except DAMAGED as error:
             raise Mistake(f"{place} cannot be read as a sequence classifier: {one_line(error)}") from None
-    other_size = sorted(
-        told.get("mismatched_keys", ())
-    )  # (name, size in the files, size by the configuration)
+    other_size = sorted(told.get("mismatched_keys", ()))  # (name, size in the files, size by the configuration)
     if other_size and not config:
         name, saved, said = other_size[0]
         raise Mistake(
@@ -143,9 +138,7 @@ def read_tokenizer(folder: Path, place: str | Path | None = None) -> Any:
 def load_pipeline(pipeline: Any, **options: Any) -> Model:
     """A `transformers` pipeline for text classification: its own model and tokenizer."""
     if getattr(pipeline, "model", None) is None or getattr(pipeline, "tokenizer", None) is None:
-        raise Mistake(
-            f"{type(pipeline).__name__} has no model and tokenizer: give a text-classification pipeline."
-        )
+        raise Mistake(f"{type(pipeline).__name__} has no model and tokenizer: give a text-classification pipeline.")
     if getattr(pipeline, "task", "text-classification") != "text-classification":
         raise Mistake(f"this is a pipeline for {pipeline.task}: give one for text-classification.")
     if unknown := sorted(set(options) - {"labels", "query", "long", "problem_type", "name"}):

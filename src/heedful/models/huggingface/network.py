@@ -16,7 +16,7 @@ from heedful.models.huggingface.forward import NO_TOKEN, Forward, Inputs, by_len
 from heedful.models.huggingface.probe import Probe
 from heedful.models.link import Link
 from heedful.models.network import AttendedOutput, Edit, Output, layer_number, require
-from heedful.models.sequence import Frame, Long, Sequences, Side, sequences
+from heedful.models.sequence import Long, Sequences, Side, SpecialTokens, sequences
 from heedful.records import Batch, Tokens
 
 TOKENS, TOKENS_ON_DEVICE = 2**10, 2**15
@@ -37,7 +37,7 @@ class HuggingFaceNetwork:
         n_labels: int,
         probe: Probe,  # texts of growing length: what the module can do is seen from its answers to them
         *,
-        frame: Frame,
+        frame: SpecialTokens,
         limit: int | None = None,  # tokens that it reads at once
         types: tuple[int, int] | None = None,  # of passage and query; None: it takes none
         has_query: bool = False,
@@ -187,9 +187,7 @@ class HuggingFaceNetwork:
             every = torch.stack(seen, dim=1)
         else:
             n, width = found.present.shape
-            every = torch.zeros(
-                n, len(wanted), self.n_heads, width, width, device=self.device, dtype=self.dtype
-            )
+            every = torch.zeros(n, len(wanted), self.n_heads, width, width, device=self.device, dtype=self.dtype)
             apart = (
                 [(torch.arange(n, device=self.device), inputs)]
                 if self.abilities.padding

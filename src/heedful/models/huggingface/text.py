@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.batching import Ints, Texts
-from heedful.data.tokenise import Tokenizer, form, tokenizer
+from heedful.data.text.batching import Ints, Texts
+from heedful.data.text.tokenise import Tokenizer, form, tokenizer
 from heedful.errors import Mistake
-from heedful.models.sequence import Frame
+from heedful.models.sequence import SpecialTokens
 from heedful.records import Part, Reserved, Words
 
 Spans = NDArray[np.int32]  # (pieces, 2)
@@ -44,7 +44,7 @@ class PieceEncoder:
         self.n_words = n_words  # ids that the model has embeddings for
         self.has_query = has_query
         self._find_special()
-        self.frame = Frame(*map(len, self._around["passage"]))
+        self.frame = SpecialTokens(*map(len, self._around["passage"]))
         self._check_sample()
 
     @cached_property
@@ -81,9 +81,7 @@ class PieceEncoder:
         starts = np.unique(_visible(text, self._pieces([text])[0][1])[:, 0])  # where pieces begin
         spans: list[tuple[int, int]] = []
         for start, end in words.offsets.tolist():
-            inside = (
-                starts[(starts > start) & (starts < end)] if WITHOUT_BLANKS.search(text, start, end) else []
-            )
+            inside = starts[(starts > start) & (starts < end)] if WITHOUT_BLANKS.search(text, start, end) else []
             edges = [start, *inside, end]
             spans += [(int(a), int(b)) for a, b in pairwise(edges)]
         return Words(text, tuple(form(text[a:b]) for a, b in spans), np.array(spans, np.int32).reshape(-1, 2))
@@ -95,9 +93,7 @@ class PieceEncoder:
         for words, (pieces, spans) in zip(texts, self._pieces([words.text for words in texts]), strict=True):
             word = word_of(words, spans)
             if not (word >= 0).any():
-                raise Mistake(
-                    f"the tokenizer leaves nothing of the text {words.text[:60]!r}: it has no pieces."
-                )
+                raise Mistake(f"the tokenizer leaves nothing of the text {words.text[:60]!r}: it has no pieces.")
             ids.append(np.array([*before, *pieces, *after], dtype=np.int64))
             index.append(np.concatenate([np.full(len(before), -1), word, np.full(len(after), -1)]))
         flat = np.concatenate(ids) if ids else np.zeros(0, np.int64)
@@ -188,9 +184,7 @@ class PieceEncoder:
         ids, types, whose = self._told(SAMPLE[0])
         first = [i for i, of in enumerate(whose) if of == 0]
         after = len(ids) - 1 - first[-1]
-        self._around: dict[Part, tuple[list[int], list[int]]] = {
-            "passage": (ids[: first[0]], ids[first[-1] + 1 :])
-        }
+        self._around: dict[Part, tuple[list[int], list[int]]] = {"passage": (ids[: first[0]], ids[first[-1] + 1 :])}
         self.types = types[first[0]], types[first[0]]
         if self.has_query:
             ids, types, whose = self._told(*SAMPLE)
@@ -204,9 +198,7 @@ class PieceEncoder:
 
     def _told(self, *texts: str) -> tuple[list[int], list[int], list[int | None]]:
         """What the tokenizer makes of a text or a pair: ids, types, and which text a token is of (None: neither)."""
-        found = self._tokenizer(
-            *texts, return_token_type_ids=True, truncation=False, padding=False, verbose=False
-        )
+        found = self._tokenizer(*texts, return_token_type_ids=True, truncation=False, padding=False, verbose=False)
         return found["input_ids"], found["token_type_ids"], found.sequence_ids(0)
 
     def _check_sample(self) -> None:
@@ -243,9 +235,7 @@ def _visible(text: str, spans: Spans) -> Spans:
     seen = np.ones(n + 1, dtype=np.bool_)  # characters that can be seen, and the end
     seen[[match.start() for match in SPACE.finditer(text)]] = False
     place = np.arange(n + 1)
-    following = np.minimum.accumulate(np.where(seen, place, n)[::-1])[
-        ::-1
-    ]  # the next that can be seen, from here on
+    following = np.minimum.accumulate(np.where(seen, place, n)[::-1])[::-1]  # the next that can be seen, from here on
     before = np.maximum.accumulate(np.where(seen, place, -1))  # the last one, up to here
     start = np.minimum(following[spans[:, 0]], spans[:, 1])
     end = np.where(spans[:, 1] > 0, before[np.maximum(spans[:, 1] - 1, 0)] + 1, 0)
@@ -258,8 +248,6 @@ def word_of(words: Words, spans: Spans) -> Ints:
     first = visible[:, 0].astype(np.int64)
     if not len(words):
         return np.full(len(spans), -1, dtype=np.int64)
-    word = (
-        np.searchsorted(words.offsets[:, 0], first, side="right") - 1
-    )  # the last that begins there or before
+    word = np.searchsorted(words.offsets[:, 0], first, side="right") - 1  # the last that begins there or before
     inside = (word >= 0) & (first < words.offsets[word.clip(0), 1]) & (visible[:, 1] > visible[:, 0])
     return np.where(inside, word, -1).astype(np.int64)

@@ -1,0 +1,276 @@
+"""Audit a model: which of its explainers can be believed, within a budget of time."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from heedful.api.models import as_paths
+from heedful.auditing.ask.plan import AuditPlan, Clock, ask_within, make_plan, preview
+from heedful.auditing.ask.subject import Answered, AuditSubject, Given, open_subject, spread_over
+from heedful.auditing.outcome.budget import parse_budget
+from heedful.auditing.outcome.requirements import PERFORMANCE, Requirement, check_bar, parse_bars
+from heedful.auditing.outcome.series import series_of
+from heedful.auditing.outcome.standings import Standings, rank
+from heedful.auditing.record import Audit, AuditQuestion, Subject
+from heedful.data.edits.plant import KINDS
+from heedful.engine.running.progress import Progress
+from heedful.errors import Mistake
+from heedful.experiments import find
+from heedful.experiments.framework.verdict import Verdict
+from heedful.figures.figure import method_name
+from heedful.records import SPLITS, Example
+from heedful.registry import EXPLAINERS
+
+if TYPE_CHECKING:
+    from heedful.engine.sources.models import ModelSource
+    from heedful.models.model import Model
+    from heedful.store.run import Run
+
+SAMPLE = 0.08  # of the budget, for what each explainer costs and keeps; with what the questions have left
+BARELY = 0.05  # of accuracy above always the same answer
+COPIES = 0.05  # of the texts: fewer do not change a digit
+FEW = 30  # texts, below which hardly anything can be told
+
+
+def audit(
+    model: Model | Run | ModelSource | str | Path,
+    examples: Sequence[Example] | Sequence[str] | str | Path | None = None,
+    *,
+    data: str | Path | None = None,
+    data_options: Mapping[str, Any] | None = None,
+    queries: Sequence[str] | None = None,
+    split: str = "test",
+    budget: str | float = "5m",
+    bars: Sequence[str] = (),
+    methods: Sequence[str] = (),
+    experiments: Sequence[str] = (),
+    plant: bool | str = False,
+    labels: Sequence[str] | None = None,
+    runs: str | Path | None = None,
+    data_dirs: Sequence[str | Path] = (),
+    progress: Progress | None = None,
+    command: str = "",
+) -> Audit:
+    """Which explainer of a model to use, which not, and how sure that is; see docs/audit.md.
+
+    Everything that applies to the model is asked about as many texts as fit into `budget` ("5m"), of the examples
+    given, of `data`, or of the corpus that a run was trained on. `bars` are checked, like
+    "faithfulness(lrp).comprehensiveness >= 0.2". `methods` and `experiments` are asked beside those that are asked
+    anyway: slow explainers, experiments that train further models; `plant` asks whether a planted shortcut is found: a
+    word, or "single", "ordered", "context" by name.
+    `labels` are names for those of a Hugging Face model that has none.
+
+    Rows, summaries and the audit itself are kept in the folder of the model on these data; an audit that was
+    interrupted goes on from there. Of a model in memory, or of given examples, nothing is kept.
+    """
+    given = given_texts(examples, queries, data, data_options, split, labels, runs, data_dirs)
+    prepared = prepare(model, given, budget, bars, methods, experiments, plant, progress)
+    found = execute(prepared, command)
+    keep(found)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedAudit:
+    """An audit before anything is computed."""
+
+    subject: AuditSubject
+    plan: AuditPlan
+    bars: tuple[Requirement, ...]
+    budget: float  # seconds
+    progress: Progress
+    began: float
+
+    def preview(self) -> str:
+        """What it would do, in words."""
+        return preview(self.subject, self.plan, self.budget)
+
+
+def given_texts(
+    examples: Sequence[Example] | Sequence[str] | str | Path | None,
+    queries: Sequence[str] | None,
+    data: str | Path | None,
+    data_options: Mapping[str, Any] | None,
+    split: str,
+    labels: Sequence[str] | None,
+    runs: str | Path | None,
+    data_dirs: Sequence[str | Path],
+) -> Given:
+    """What was given, typed; `examples` may name the data."""
+    if isinstance(examples, str | Path):
+        data, examples = examples, None
+    if split not in SPLITS:
+        raise Mistake(f"--split {split!r}: the splits are {', '.join(SPLITS)}.")
+    return Given(
+        examples,
+        queries,
+        None if data is None else str(data),
+        data_options or {},
+        split,
+        labels,
+        None if runs is None else Path(runs),
+        as_paths(data_dirs),
+    )
+
+
+def prepare(
+    model: object,
+    given: Given,
+    budget: str | float,
+    bars: Sequence[str],
+    methods: Sequence[str],
+    experiments: Sequence[str],
+    plant: bool | str,
+    progress: Progress | None,
+) -> PreparedAudit:
+    """Read what was asked for; a slip in it is said here."""
+    began = time.perf_counter()
+    for name, several in (("bars", bars), ("methods", methods), ("experiments", experiments)):
+        if isinstance(several, str):
+            raise Mistake(f"{name} are several: give a list, like {name}=[{several!r}].")
+    seconds, wanted = parse_budget(budget), parse_bars(bars)
+    progress = progress or Progress(quiet=True)
+    subject = open_subject(model, given, progress)
+    plan = make_plan(subject, wanted, methods, experiments, KINDS[0] if plant is True else plant or None)
+    return PreparedAudit(subject, plan, wanted, seconds, progress, began)
+
+
+def execute(prepared: PreparedAudit, command: str) -> Audit:
+    """Ask, rank, and judge the bars."""
+    subject, plan, seconds, progress = prepared.subject, prepared.plan, prepared.budget, prepared.progress
+    clock = Clock(seconds, prepared.began)
+    answers, left_out = ask_within(subject, plan, clock, progress)
+    if plan.experiments and not answers:
+        first = next(iter(plan.experiments))
+        raise Mistake(f"nothing could be asked of {subject.name}: {first}: {left_out[first]}")
+    void = {name: why for name, answer in answers.items() if (why := find(name).void(answer.summary))}
+    series = [
+        one
+        for name, answer in answers.items()
+        if name not in void
+        for one in series_of(name, find(name).method_measures, answer.table)
+        if one.method in EXPLAINERS
+    ]
+    from heedful.auditing.ask.sample import explain_sample
+
+    asked = list(dict.fromkeys(one.method for one in series))
+    rest = clock.left + SAMPLE * seconds
+    known, sample = explain_sample(subject.model, [*subject.looked.values()], asked, rest, progress)
+    standings = rank(series, known)
+    summaries = {name: answer.summary for name, answer in answers.items()}
+    summaries[PERFORMANCE] = subject.performance(max([FEW, *(one.texts for one in answers.values())]))
+    reasons = {**plan.left_out, **left_out, **void}
+    return Audit(
+        subject=Subject(
+            subject.name,
+            subject.description,
+            subject.data,
+            subject.split,
+            subject.size,
+            tuple(subject.labels),
+            subject.folder,
+        ),
+        standings=standings,
+        questions=tuple(_question(answer) for answer in answers.values()),
+        verdicts=_verdicts(answers),
+        outcomes=tuple(check_bar(bar, standings.findings, summaries, reasons) for bar in prepared.bars),
+        left_out=reasons,
+        warnings=(*warn(subject, summaries[PERFORMANCE], answers), *warn_of_standings(standings)),
+        budget=seconds,
+        seconds=time.perf_counter() - prepared.began,
+        summaries=summaries,
+        sample=sample,
+        command=command,
+    )
+
+
+def _verdicts(answers: Mapping[str, Answered]) -> dict[str, Verdict]:
+    """Of experiments about attention; what those that order explainers say of it, the table says."""
+    return {
+        name: answer.verdict
+        for name, answer in answers.items()
+        if answer.verdict is not None and not any(one.ranks for one in find(name).method_measures)
+    }
+
+
+def _question(answer: Answered) -> AuditQuestion:
+    experiment = find(answer.experiment)
+    return AuditQuestion(answer.experiment, experiment.question, experiment.paper, answer.texts, answer.seconds)
+
+
+def warn(subject: AuditSubject, scores: Mapping[str, Any], answers: Mapping[str, Answered]) -> list[str]:
+    """What a reader must know before believing any of it."""
+    told = []
+    looked = list(subject.looked.values())
+    accuracy, scored = scores.get("accuracy"), spread_over(looked, scores.get("examples", len(looked)))
+    truths = [example.label for example in scored if example.label is not None]
+    usual, times = Counter(truths).most_common(1)[0] if truths else (0, 0)
+    if not truths:
+        told.append("the texts have no labels: how good the model is was not measured.")
+    elif len(set(truths)) == 1:
+        told.append(
+            f"all texts have the label {subject.labels[usual]!r}: what was found is about texts of that label alone."
+        )
+    elif accuracy is not None and accuracy < times / len(truths) + BARELY:
+        told.append(
+            f"the model is hardly better (accuracy {accuracy:.2f}) than always answering {subject.labels[usual]!r} "
+            f"({times / len(truths):.2f}) in {len(truths):,} texts: what explains it says little."
+        )
+    predicted = {label for answer in answers.values() for label in answer.table["predicted"].to_pylist()}
+    most = max((answer.texts for answer in answers.values()), default=0)
+    if len(predicted) == 1 and len(subject.labels) > 1 and most > 1:
+        label = subject.labels[predicted.pop()]
+        told.append(f"the model predicts {label!r} for each of the {most:,} texts that it was asked about.")
+    same = len(looked) - len({(one.passage.text, one.query and one.query.text) for one in looked})
+    if same > COPIES * len(looked):
+        told.append(
+            f"{same:,} of {len(looked):,} texts are copies of others: a test takes each for a new one, so intervals "
+            "are too narrow and answers too sure. Leave them out of the data."
+        )
+    texts = next((answer.texts for answer in answers.values()), None)  # of the most telling experiment
+    if texts is not None and texts < FEW:
+        more = "a larger --budget asks about more" if texts < subject.size else "there are no more in the data"
+        asked = "one text was" if texts == 1 else f"{texts} texts were"
+        told.append(f"only {asked} asked about, so intervals are wide: {more}.")
+    return told
+
+
+def warn_of_standings(standings: Standings) -> list[str]:
+    """Where no order is better than another there is nothing to find. A control that is called better than random is
+    chance, and shows that others may be."""
+    told = []
+    if standings.order and not any(one.share.n for one in standings.order):
+        told.append("in none of these texts is any order of the words better than another: nothing can be found.")
+    return told + [
+        f"{method_name(one.method)}, which knows nothing, was called better than random (q = {one.share.q:.2g}). This "
+        "is chance, one audit in forty has it: do not rest on answers that are no surer; more texts will tell."
+        for one in standings.order
+        if one.explained.kind == "control" and one.answer == "better"
+    ]
+
+
+def keep(audit: Audit) -> None:
+    """In the folder that holds the rows, where there is one."""
+    from heedful.auditing.record import plain
+    from heedful.store.run import Run
+
+    folder = audit.subject.folder
+    if folder is not None:
+        Run(folder).write_audit(plain(audit.to_json()), audit.to_html())
+
+
+def write_files(audit: Audit, output: Path | None, junit: Path | None, model_card: Path | None) -> None:
+    """The files that were asked for; each is whole or not there."""
+    from heedful.auditing.pages import exports as xml
+    from heedful.store.files import whole_file
+
+    made = ((output, audit.to_html), (junit, lambda: xml.junit(audit)), (model_card, audit.to_markdown))
+    for path, make in made:
+        if path is not None:
+            with whole_file(path) as temporary:
+                temporary.write_text(make(), encoding="utf-8")

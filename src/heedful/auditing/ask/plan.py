@@ -1,0 +1,287 @@
+"""What an audit asks: all that applies to a model, each question about as many texts as fit into the budget."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from heedful.auditing.ask.subject import Answered, AuditSubject
+from heedful.auditing.outcome.budget import LEAST, PILOTS, WORK, in_time, next_texts, time_for
+from heedful.auditing.outcome.requirements import Requirement
+from heedful.auditing.outcome.series import RANDOM
+from heedful.data.edits.plant import KINDS
+from heedful.engine.running.progress import Progress
+from heedful.errors import Mistake, one_of
+from heedful.experiments import EXPERIMENTS, Experiment, find
+from heedful.registry import EXPLAINERS
+
+ASKING = 0.9  # of the budget: then every question ends, whatever it was thought to take
+RANKING = 0.65  # of the time, for the experiments that put explainers in order; the rest is for all others
+PLANT = "planted"  # the experiment that --plant asks
+SLOW = (
+    "lime",
+    "shap",
+    "attention_flow",
+)  # thousands of passes a text, or minutes: only where they are asked for
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPlan:
+    """What is to be asked: experiments with their options, the most telling first; methods; what is left out."""
+
+    experiments: Mapping[str, Mapping[str, Any]]
+    methods: tuple[str, ...]
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    named: frozenset[str] = frozenset()  # experiments that were asked for by name
+
+
+def make_plan(
+    subject: AuditSubject,
+    bars: Sequence[Requirement] = (),
+    methods: Sequence[str] = (),
+    experiments: Sequence[str] = (),
+    plant: str | None = None,
+) -> AuditPlan:
+    """What applies to this model, by what it can do and by what is known of its texts. `plant`: a kind of shortcut."""
+    if plant is not None and plant not in KINDS:
+        raise one_of("shortcut to --plant", plant, list(KINDS))
+    left_out: dict[str, str] = {}
+    can = _abilities(subject, left_out)
+    by_bars = [bar.method for bar in bars if bar.method is not None]
+    asked = _methods(can, [*methods, *by_bars], left_out)
+    by_name = {
+        *map(EXPERIMENTS.check, experiments),
+        *(bar.experiment for bar in bars),
+        *((PLANT,) if plant else ()),
+    }
+    chosen: dict[str, dict[str, Any]] = {}
+    for name in EXPERIMENTS:
+        experiment = find(name)
+        missing = sorted(experiment.needs - can)
+        if missing:
+            left_out[name] = f"it needs a model {_able(missing)}"
+        elif experiment.method_measures or experiment.judge is not None:
+            takes = "methods" in experiment.config.model_fields
+            ranks = any(one.ranks for one in experiment.method_measures)
+            methods_of = [name for name in asked if ranks or EXPLAINERS.find(name).kind != "control"]
+            options = {**experiment.within_budget, **({"methods": methods_of} if takes else {})}
+            options |= {"plant": plant} if plant and name == PLANT else {}
+            options |= _conditions(experiment, options, bars)
+            slow = sorted(experiment.fast_with - can)
+            if name not in by_name and slow:
+                left_out[name] = f"it takes long for a model that is not one {_able(slow)}: --experiment {name} asks it"
+            elif name not in by_name and subject.trains(name, options):
+                left_out[name] = f"it trains further models first: ask for it with --experiment {name}"
+            else:
+                chosen[name] = options
+    order = sorted(chosen, key=lambda name: _importance(find(name), name in by_name))
+    return AuditPlan({name: chosen[name] for name in order}, asked, left_out, frozenset(by_name))
+
+
+def _able(names: Sequence[str]) -> str:
+    """What completes "a model ...": "whose attention weights can be read"."""
+    from heedful.models.network import CAPABILITIES
+
+    return " and ".join(CAPABILITIES.get(name, f"with {name!r}") for name in names)
+
+
+def _conditions(experiment: Experiment, options: Mapping[str, Any], bars: Sequence[Requirement]) -> dict[str, Any]:
+    """What a bar names under a condition is asked under it, too."""
+    settings = {one.setting for one in experiment.method_measures if one.setting is not None}
+    named = [bar.condition for bar in bars if bar.experiment == experiment.name and bar.condition is not None]
+    return {name: tuple(dict.fromkeys((*options.get(name, ()), *named))) for name in settings if named}
+
+
+def _importance(experiment: Experiment, named: bool = False) -> int:
+    """Those that order explainers first, then those that were asked for by name, those that tell of explainers, and
+    those about attention alone."""
+    measures = experiment.method_measures
+    return 0 if any(one.ranks for one in measures) else 1 if named else 2 if measures else 3
+
+
+def _abilities(subject: AuditSubject, left_out: dict[str, str]) -> frozenset[str]:
+    """What the model can do with these texts: one that is read in windows has no one attention."""
+    model = subject.model
+    limit, can = getattr(model.network, "limit", None), model.network.can
+    if limit is None or "attends" not in can:
+        return can
+    encoded = model.encode(list(subject.looked.values()))
+    lengths = [int(batch.passage.present.sum(1).max()) for _, batch in encoded.batches(1)]
+    long = sum(length > limit for length in lengths)
+    if not long:
+        return can
+    left_out["attention"] = (
+        f"{long} of {len(lengths)} texts are longer than the {limit} tokens that {subject.name} reads at once, so that "
+        "there is no one attention over them: cut them, or leave them out of the data"
+    )
+    return can - {"attends", "self_attends", "edits_attention"}
+
+
+def _methods(can: frozenset[str], asked: Sequence[str], left_out: dict[str, str]) -> tuple[str, ...]:
+    """Every explainer that fits the model, those that are slow only where they are asked for; and the control."""
+    found = []
+    for name in asked:
+        EXPLAINERS.check(name)
+    for name in EXPLAINERS:
+        explainer = EXPLAINERS.find(name)
+        missing = sorted(explainer.needs - can)
+        if missing:
+            left_out.setdefault(name, f"it needs a model {_able(missing)}")
+        elif name in SLOW and name not in asked:
+            left_out[name] = f"it takes long ({explainer.cost}): ask for it with --method {name}"
+        elif explainer.fit is not None and name not in asked:
+            left_out[name] = f"it learns from training texts first: ask for it with --method {name}"
+        elif explainer.kind != "control" or name == RANDOM or name in asked:
+            found.append(name)
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The time of an audit. What a question is given is an estimate; what there is left, all of them end with."""
+
+    budget: float
+    began: float  # by time.perf_counter
+
+    @property
+    def left(self) -> float:
+        """For questions; the rest is for what each method costs and keeps, and the page."""
+        return ASKING * self.budget - (time.perf_counter() - self.began)
+
+    @property
+    def spent(self) -> str:
+        return f"there was no time left in {in_time(self.budget)}: give more with --budget"
+
+
+def ask_within(
+    subject: AuditSubject, plan: AuditPlan, clock: Clock, progress: Progress
+) -> tuple[dict[str, Answered], dict[str, str]]:
+    """Each question about a few texts first, then about as many as fit: (answers by experiment, what was left out).
+
+    Those that put explainers in order come first, with most of the time; what they leave, the others have: first those
+    that were asked for by name, then the cheapest, so that one that takes longer than it seemed to starves none.
+    """
+    budget, attempt = clock.budget, partial(_attempt, subject, plan, clock)
+    answers: dict[str, Answered] = {}
+    left_out: dict[str, str] = {}
+    ranking = [name for name in plan.experiments if _importance(find(name)) == 0]
+    others = [name for name in plan.experiments if name not in ranking]
+    later = (1 - RANKING) * WORK * budget if ranking and others else 0.0
+    left = WORK * budget - later
+    for group, more in ((ranking, later), (others, 0.0)):
+        for name in group:
+            if answers and min(left, clock.left) <= 0:
+                left_out[name] = clock.spent
+            elif (
+                found := _first_look(partial(attempt, patient=not answers), name, subject.size, left_out, clock.spent)
+            ) is not None:
+                answers[name] = found
+                left -= found.seconds
+        # what LEAST texts take is set aside for each, the rest they share
+        least = {name: time_for(answers[name].asked, min(LEAST, subject.size)) for name in group if name in answers}
+        asked = sorted(least, key=lambda name: (name not in plan.named, least[name]))
+        while group is others and asked and sum(least[one] for one in asked) > min(left, clock.left):
+            asked.pop()  # fewer than LEAST would not be told, so the time is the others'
+        for number, name in enumerate(asked):
+            spare = max(0.0, left - sum(least[one] for one in asked[number:])) / (len(asked) - number)
+            seconds = min(least[name] + spare, clock.left)
+            left -= _grow(attempt, answers, name, seconds, subject.size, left_out, progress)
+        left += more
+    for name in others:
+        if name in answers and answers[name].texts < min(LEAST, subject.size):
+            few = answers.pop(name)
+            left_out[name] = f"only {few.texts} texts fit into the time ({in_time(few.seconds)} for these)"
+    return answers, left_out
+
+
+Attempt = Callable[[str, int, dict[str, str]], Answered | None]
+
+
+def _first_look(attempt: Attempt, name: str, size: int, left_out: dict[str, str], spent: str) -> Answered | None:
+    """At two texts; where these have nothing to ask about (not every text says what its evidence is), at LEAST."""
+    for texts in dict.fromkeys((min(PILOTS[0], size), min(LEAST, size))):
+        found = attempt(name, texts, left_out)
+        if found is not None:
+            left_out.pop(name, None)
+            return found
+        if spent in left_out[name]:
+            break
+    return None
+
+
+def _grow(
+    attempt: Attempt,
+    answers: dict[str, Answered],
+    name: str,
+    seconds: float,
+    size: int,
+    left_out: dict[str, str],
+    progress: Progress,
+) -> float:
+    """Ask about more texts for as long as that fits; the seconds that it took. What is there stays if more fails."""
+    used = 0.0
+    while (n := next_texts(answers[name].asked, seconds - used, size)) is not None:
+        progress.say(f"{name}: {n:,} of {size:,} texts")
+        found = attempt(name, n, left_out)
+        if found is None:
+            left_out[name] = f"only {answers[name].texts} texts: with {n}, {left_out[name]}"
+            break
+        answers[name] = found
+        used += found.seconds
+    return used
+
+
+def _attempt(
+    subject: AuditSubject,
+    plan: AuditPlan,
+    clock: Clock,
+    name: str,
+    texts: int,
+    left_out: dict[str, str],
+    patient: bool = False,
+) -> Answered | None:
+    """One experiment must not end the others, nor take their time: why it could not be asked is said. `patient`: the
+    first look has all the time it takes, because without one there is nothing to tell."""
+    from heedful.engine.running.processors import stopped_after
+
+    try:
+        with stopped_after(math.inf if patient else clock.left, clock.spent):
+            return subject.ask(name, plan.experiments[name], texts)
+    except Mistake as mistake:
+        left_out[name] = str(mistake)
+    except Exception as error:
+        left_out[name] = f"it failed ({type(error).__name__}: {error})"
+    return None
+
+
+def preview(subject: AuditSubject, plan: AuditPlan, budget: float) -> str:
+    """What an audit would ask, how many forward passes, and the memory."""
+    from heedful.engine.tasks.estimate import PROCESS
+    from heedful.engine.tasks.rows import TOKENS
+    from heedful.models.network import token_budget
+
+    texts = list(subject.looked.values())
+    length = sum(len(example.passage) for example in texts) / max(1, len(texts))
+    controls = [name for name in plan.methods if EXPLAINERS.find(name).kind == "control"]
+    lines = [
+        f"{subject.name} on {subject.data}: {subject.size:,} texts of about {length:.0f} words, in {in_time(budget)}",
+        f"methods: {', '.join(one for one in plan.methods if one not in controls)}",
+        *([f"control: {', '.join(controls)}"] if controls else []),
+    ]
+    for name in plan.experiments:
+        by_text, by_word = find(name).forwards
+        each = by_text + by_word * length
+        lines.append(
+            f"  {name}: about {each:,.0f} forward passes a text; {each * min(PILOTS[0], subject.size):,.0f} for the "
+            f"first look, {each * subject.size:,.0f} for all texts"
+        )
+    lines += [f"left out: {name}: {why}" for name, why in plan.left_out.items()]
+    network = subject.model.network
+    weights = sum(p.numel() * p.element_size() for p in getattr(network, "parameters", lambda: ())())
+    memory = PROCESS + weights + token_budget(network, TOKENS) * network.bytes_per_token
+    lines.append(f"memory: about {memory / 1e9:.1f} GB; how many texts fit is measured by the first look")
+    return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""Corpora by name or from files: found, read, labelled, split, described."""

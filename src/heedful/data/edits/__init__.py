@@ -1,0 +1,1 @@
+"""What can be done to the texts of a corpus before a model reads them."""

@@ -1,0 +1,1 @@
+"""Formats: tables, lines of JSON, and the simple form in which corpora are kept."""

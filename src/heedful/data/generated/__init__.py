@@ -1,0 +1,1 @@
+"""Corpora that are made here, whose deciding words are known."""

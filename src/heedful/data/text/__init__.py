@@ -1,0 +1,1 @@
+"""Texts to words to ids to batches, and word vectors."""

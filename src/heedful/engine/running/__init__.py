@@ -1,0 +1,1 @@
+"""Running tasks: in which order, in which process, on which machine, and what is shown meanwhile."""

@@ -1,0 +1,112 @@
+"""Progress: bars on a terminal, quiet lines elsewhere, nothing when asked for silence."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as RichProgress
+
+Send = Callable[[dict[str, Any]], None]
+RELAY_EVERY = 0.3  # seconds between two messages about the same bar
+
+
+def columns() -> tuple[Any, ...]:
+    detail = TextColumn("{task.fields[detail]}")
+    return TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), detail, TimeRemainingColumn()
+
+
+class ProgressBar:
+    """One task's progress. This one shows nothing but its notes."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self.say = say
+        self.loss: float | None = None
+
+    def advance(self, amount: int) -> None:
+        """So many more of the total are done."""
+        self.show(amount, None)
+
+    def step(self, examples: int, loss: float) -> None:
+        """A training step: `loss` is smoothed for the eye."""
+        self.loss = loss if self.loss is None else 0.95 * self.loss + 0.05 * loss
+        self.show(examples, f"loss {self.loss:.4f}")
+
+    def note(self, text: str) -> None:
+        """Something worth a line of its own."""
+        self.say(text)
+
+    def show(self, amount: int, detail: str | None) -> None:
+        pass
+
+
+class RichBar(ProgressBar):
+    """A bar on a terminal."""
+
+    def __init__(self, say: Callable[[str], None], rich: RichProgress) -> None:
+        super().__init__(say)
+        self.rich = rich
+
+    def show(self, amount: int, detail: str | None) -> None:
+        fields: dict[str, Any] = {} if detail is None else {"detail": detail}
+        self.rich.update(self.rich.task_ids[0], advance=amount, **fields)
+
+
+@dataclass
+class Progress:
+    """Where progress goes. On stderr, so that stdout holds results only."""
+
+    console: Console = field(default_factory=lambda: Console(stderr=True))
+    quiet: bool = False
+
+    def say(self, text: str) -> None:
+        if not self.quiet:
+            self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    @contextmanager
+    def bar(self, name: str, total: int) -> Iterator[ProgressBar]:
+        if self.quiet or not self.console.is_terminal:
+            self.say(name)
+            yield ProgressBar(self.say)
+            return
+        with RichProgress(*columns(), console=self.console, transient=True) as rich:
+            rich.add_task(name, total=total, detail="")
+            yield RichBar(self.say, rich)
+
+
+class Relay(Progress):
+    """Progress that is sent elsewhere as plain messages: from a worker to the command that is watched."""
+
+    def __init__(self, send: Send) -> None:
+        super().__init__()
+        self.send = send
+
+    def say(self, text: str) -> None:
+        self.send({"say": text})
+
+    @contextmanager
+    def bar(self, name: str, total: int) -> Iterator[ProgressBar]:
+        yield RelayBar(self.send, total)
+
+
+class RelayBar(ProgressBar):
+    """Sums up what happens and tells it now and then."""
+
+    def __init__(self, send: Send, total: int) -> None:
+        super().__init__(lambda text: None)
+        self.send, self.total, self.done, self.told = send, total, 0, 0.0
+
+    def note(self, text: str) -> None:
+        self.send({"detail": text})
+
+    def show(self, amount: int, detail: str | None) -> None:
+        self.done += amount
+        now = time.monotonic()
+        if now - self.told > RELAY_EVERY:
+            self.told = now
+            self.send({"part": self.done / max(1, self.total)})

@@ -1,0 +1,1 @@
+"""Questions about attention weights alone: shuffled, uniform, one head changed, states that are alike."""

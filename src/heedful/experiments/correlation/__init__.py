@@ -1,0 +1,1 @@
+"""Does attention agree with other measures of importance?"""

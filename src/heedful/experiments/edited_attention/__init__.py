@@ -1,0 +1,1 @@
+"""A model's output under other attention: the general way, and faster ones for models that pool."""

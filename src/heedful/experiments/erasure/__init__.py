@@ -1,0 +1,1 @@
+"""What must be erased to change the decision: curves, flips, and the smallest set there is."""

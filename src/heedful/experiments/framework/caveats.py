@@ -1,0 +1,41 @@
+"""What stands beside a headline: warnings that one experiment's outcome puts on all others, and tests not made."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from heedful.experiments.framework.experiment import no_runs, no_warning
+from heedful.registry import EXPERIMENTS
+
+Summaries = Mapping[str, Mapping[str, Any]]  # by experiment
+
+
+def that_warn() -> list[str]:
+    """The experiments whose outcome can be a warning."""
+    return [name for name, experiment in EXPERIMENTS.items() if experiment.warn is not no_warning]
+
+
+def warnings_of(summaries: Summaries) -> list[str]:
+    """What the outcomes of a run's experiments say of every other conclusion about the same data."""
+    said = [EXPERIMENTS[name].warn(summaries[name]) for name in that_warn() if name in summaries]
+    return [sentence for sentence in said if sentence]
+
+
+def not_made(made: Collection[str], other_data: bool) -> list[str]:
+    """The experiments with a say in the headline that were not asked; of a model on other data (`other_data`) those
+    that train more models cannot be."""
+    return [
+        name
+        for name, experiment in EXPERIMENTS.items()
+        if name not in made and experiment.judge is not None and not (other_data and experiment.runs is not no_runs)
+    ]
+
+
+def not_made_sentence(made: Collection[str], other_data: bool, path: str) -> str:
+    """Which tests the headline does not rest on, and the command that makes them; empty where it rests on all."""
+    missing = not_made(made, other_data)
+    if not missing:
+        return "It rests on all tests there are."
+    count = f"{len(made)} of {len(made) + len(missing)} tests"
+    return f"It rests on {count}. Not made: {', '.join(missing)} (heedful run TEST --model {path})."

@@ -1,0 +1,1 @@
+"""Attention as an explanation: weights, rollout and flow, weights times norms, value zeroing."""

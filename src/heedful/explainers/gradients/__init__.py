@@ -1,0 +1,1 @@
+"""Gradients as explanations, all read off one path from a baseline to the input."""

@@ -1,0 +1,204 @@
+"""Explanations in files: Parquet and JSON that keep everything, and CSV of the tidy table, written piece by piece.
+
+A Parquet file is the tidy table with one more column, `record`, that keeps what the table does not say (texts,
+probabilities, checks, costs, options). Row groups hold whole examples, so that writing takes the memory of one group,
+however long the explanation is; the first row of each group has the records of its examples, as an Arrow stream
+(`pyarrow.ipc.open_stream`). In files of format 1 the first row of each example has its record, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import csv
+
+from heedful.errors import Mistake
+from heedful.explanation.checks import check_columns
+from heedful.explanation.columns import Columns, Floats
+from heedful.explanation.record import Attribution, Check, Cost, Explained
+from heedful.explanation.table import columns_of_records, plain_strings, records_of, tidy_table
+from heedful.explanation.views import columns_of
+from heedful.records import Words
+
+FORMAT = "heedful explanation 2"
+FORMATS = ("heedful explanation 1", FORMAT)  # that can be read
+LONGEST_NAME = 255  # bytes of a file's name, everywhere
+ROW_GROUP = 2**17  # rows written at once
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A temporary path to write to; it becomes `path` when the block ends well, and vanishes otherwise."""
+    wrong = Mistake(f"{str(path)[:200]} cannot be written: give the name of a file in a folder that exists.")
+    try:
+        writable = path.parent.is_dir() and not path.is_dir() and "\x00" not in path.name
+    except OSError:  # a name of 300 characters
+        writable = False
+    if not writable or len(path.name.encode(errors="replace")) > LONGEST_NAME:
+        raise wrong
+    partial = path.with_name(f".{uuid4().hex}.partial")
+    try:
+        yield partial
+        os.replace(partial, path)  # noqa: PTH105
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def tables(columns: Columns, run: str) -> Iterator[pa.Table]:
+    """The tidy table in pieces of whole examples."""
+    return (plain_strings(tidy_table(piece, run)) for piece in columns.cut(ROW_GROUP))
+
+
+def write_parquet(columns: Columns, run: str, path: Path) -> None:
+    facts = json.dumps({"format": FORMAT, "run": run, "labels": columns.label_sets, "answers": columns.answers})
+    schema = tidy_table(columns.between(0, 0), run).schema.append(pa.field("record", pa.large_binary()))
+    texts = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+    with pq.ParquetWriter(
+        path,
+        schema,
+        compression="zstd",
+        store_schema=False,  # codes are how strings are written, not what a reader is to get
+        use_dictionary=[*texts, "position", "start", "end"],
+        use_byte_stream_split=["score"],
+        write_statistics=["example", "part", "method", "target"],
+    ) as writer:
+        writer.add_key_value_metadata({"heedful": facts})
+        for piece in columns.cut(ROW_GROUP):
+            table = tidy_table(piece, run)
+            first = pa.array([_as_stream(records_of(piece))], pa.large_binary())
+            others = pa.nulls(len(table) - 1, pa.large_binary())
+            writer.write_table(table.append_column("record", pa.chunked_array([first, others])))
+
+
+def _as_stream(records: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, records.schema) as stream:
+        stream.write_batch(records)
+    stored: bytes = sink.getvalue().to_pybytes()
+    return stored
+
+
+def _of_streams(streams: list[bytes]) -> pa.RecordBatch:
+    batches = [batch for stream in streams for batch in pa.ipc.open_stream(stream)]
+    for batch in batches:
+        batch.validate(full=True)  # bytes that were changed must not be followed
+    return pa.concat_batches(batches)
+
+
+def write_csv(columns: Columns, run: str, path: Path) -> None:
+    with csv.CSVWriter(path, plain_strings(tidy_table(columns.between(0, 0), run)).schema) as writer:
+        for table in tables(columns, run):
+            writer.write_table(table)
+
+
+def read_parquet(path: Path) -> tuple[Columns, str]:
+    """What `write_parquet` wrote, in this version or before."""
+    try:
+        there = path.is_file()
+    except OSError:  # a name of 300 characters
+        there = False
+    if not there:
+        raise Mistake(f"{str(path)[:200]} is not a file: give a Parquet file that Explanation.save wrote.")
+    try:
+        table = pq.ParquetFile(path).read()
+        facts = json.loads((table.schema.metadata or {})[b"heedful"])
+        if facts["format"] not in FORMATS:
+            raise KeyError(facts["format"])
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        raise Mistake(f"{path} is not a Parquet file that Explanation.save wrote ({error}).") from None
+    try:
+        columns, run = _columns(table, facts), facts["run"]
+        agree = _agree(columns, run, table)
+    except (Mistake, ValueError, LookupError, TypeError, pa.ArrowException):
+        agree = False
+    if not agree:
+        raise Mistake(f"{path} was changed after it was saved: its rows do not agree with its records.")
+    return columns, run
+
+
+def _columns(table: pa.Table, facts: dict[str, Any]) -> Columns:
+    records, scores = table["record"].drop_null().to_pylist(), table["score"].to_numpy()
+    if facts["format"] != FORMAT:
+        return columns_of(list(_explained_with_scores(records, scores)))
+    if not records:
+        return columns_of([])
+    label_sets = tuple(map(tuple, facts["labels"]))
+    answers = tuple(facts.get("answers", ()))  # files of before have none
+    return check_columns(columns_of_records(_of_streams(records), scores, label_sets, answers))
+
+
+def _explained_with_scores(records: list[str], scores: Floats) -> Iterator[Explained]:
+    """JSON records that count their scores instead of telling them: rows are in the order of attributions."""
+    row = 0
+    for text in records:
+        record = json.loads(text)
+        for a in record["attributions"]:
+            for part, n in a["scores"].items():
+                a["scores"][part], row = scores[row : row + n], row + n
+        yield explained_of(record)
+
+
+def _agree(columns: Columns, run: str, table: pa.Table) -> bool:
+    """Do the rows say what the records say?"""
+    rows, row = table.drop_columns(["record"]), 0
+    for piece in tables(columns, run):
+        if not piece.equals(rows.slice(row, len(piece))):
+            return False
+        row += len(piece)
+    return row == len(rows)
+
+
+def json_of(examples: Iterable[Explained], run: str) -> Iterator[str]:
+    """Strict JSON, in pieces: what is undefined is null."""
+    yield f'{{"format": {_dumps(FORMAT)}, "run": {_dumps(run)}, "examples": ['
+    for i, e in enumerate(examples):
+        yield (", " if i else "") + _dumps(asdict(e) | {"predicted": e.predicted})
+    yield "]}"
+
+
+def read_json(text: str) -> tuple[Columns, str]:
+    try:
+        record = json.loads(text)
+        if record["format"] in FORMATS:
+            return columns_of([explained_of(each) for each in record["examples"]]), record["run"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass
+    raise Mistake(f"this is not the JSON of an explanation ({FORMAT}).")
+
+
+def explained_of(record: dict[str, Any]) -> Explained:
+    """What `asdict` and JSON made of an `Explained`."""
+
+    def words(r: dict[str, Any]) -> Words:
+        return Words(r["text"], tuple(r["forms"]), np.array(r["offsets"], dtype=np.int32))
+
+    def attribution(r: dict[str, Any]) -> Attribution:
+        check = None if r["check"] is None else Check(**r["check"])
+        return Attribution(**r | {"check": check, "cost": Cost(**r["cost"])})
+
+    return Explained(
+        id=record["id"],
+        passage=words(record["passage"]),
+        labels=tuple(record["labels"]),
+        probabilities=np.array(record["probabilities"]),
+        attributions=tuple(map(attribution, record["attributions"])),
+        query=None if record["query"] is None else words(record["query"]),
+        truth=record["truth"],
+        word_index=record["word_index"],
+        unknown=record.get("unknown", {}),
+        answers=record.get("answers", "one label"),
+    )
+
+
+def _dumps(record: object) -> str:
+    return json.dumps(record, ensure_ascii=False, allow_nan=False, default=lambda array: array.tolist())

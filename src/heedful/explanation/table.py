@@ -1,0 +1,201 @@
+"""Columns as Arrow tables: the tidy one that people read, and records that keep everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from heedful.explanation.columns import (
+    Attributions,
+    Columns,
+    Examples,
+    Floats,
+    Ints,
+    Method,
+    Positions,
+    Strings,
+    TextColumns,
+    begins,
+)
+from heedful.records import AnswerKind
+
+TEXT = {"text": pa.large_string(), "split": pa.bool_()}
+POSITION = {
+    "form": pa.large_string(),
+    "start": pa.int32(),
+    "end": pa.int32(),
+    "word": pa.int32(),
+    "unknown": pa.bool_(),
+}
+ATTRIBUTION = {
+    "method": pa.string(),
+    "kind": pa.string(),
+    "signed": pa.bool_(),
+    "removal": pa.string(),
+    "options": pa.string(),
+    "target": pa.int64(),
+    "passage": pa.bool_(),
+    "query": pa.bool_(),
+    "special": pa.float64(),
+    "rest": pa.float64(),
+    "spread": pa.float64(),
+    "check": pa.string(),
+    "value": pa.float64(),
+    "ok": pa.bool_(),
+    "relative": pa.float64(),
+    "sentence": pa.string(),
+    "forward": pa.int64(),
+    "backward": pa.int64(),
+}
+
+
+def tidy_table(columns: Columns, run: str) -> pa.Table:
+    """One row for each example, method and position; strings are coded (`plain_strings`)."""
+    c, blocks = columns, columns.blocks
+    attribution, position = c.attribution_of_score, c.position_of_score  # (rows,)
+    block = np.repeat(np.arange(len(blocks.text)), blocks.n_words)  # (rows,)
+    example = c.example_of_attribution  # (attributions,)
+    query = blocks.text > c.begins.texts[example[blocks.attribution]]  # (blocks,)
+    target = begins(np.array([len(labels) for labels in c.label_sets]))[c.examples.labels[example]]
+    target = target + c.attributions.target  # (attributions,) into all labels, one set after the other
+    method = c.attributions.method[attribution]  # (rows,)
+    return pa.table(
+        {
+            "run": _spread([run], np.zeros(len(position), dtype=np.int64)),
+            "example": _spread(c.examples.id, example[attribution]),
+            "part": _spread(["passage", "query"], query[block].astype(np.int64)),
+            "position": pa.array(position - begins(c.texts.n_words)[blocks.text][block], pa.int32()),
+            "word": _spread(c.surfaces(), position),
+            "token": _spread(c.positions.form, position),
+            "start": pa.array(c.positions.start[position], pa.int32()),
+            "end": pa.array(c.positions.end[position], pa.int32()),
+            "method": _spread([m.name for m in c.methods], method),
+            "kind": _spread([m.kind for m in c.methods], method),
+            "signed": pa.array(c.signed[attribution], pa.bool_()),
+            "target": _spread([label for labels in c.label_sets for label in labels], target[attribution]),
+            "score": pa.array(c.scores, pa.float64()),
+        }
+    )
+
+
+def plain_strings(table: pa.Table) -> pa.Table:
+    """The same table without codes."""
+    kinds = ((f.name, pa.string() if pa.types.is_dictionary(f.type) else f.type) for f in table.schema)
+    return table.cast(pa.schema(kinds))
+
+
+def _spread(values: Sequence[str | None] | Strings, places: Ints) -> pa.DictionaryArray:
+    """The value at each of the places: different values once, and their codes, which is also how Parquet has them."""
+    coded = pa.array(values, pa.string()).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(coded.indices.take(pa.array(places)), coded.dictionary)
+
+
+def records_of(columns: Columns) -> pa.RecordBatch:
+    """One row for each example, with all about it but the scores: its texts and attributions are lists in it."""
+    c = columns
+    method = c.attributions.method
+    shared = {
+        "method": _spread([m.name for m in c.methods], method),
+        "kind": _spread([m.kind for m in c.methods], method),
+        "signed": pa.array(c.signed),
+        "removal": _spread([m.removal for m in c.methods], method),
+        "options": _spread([m.options for m in c.methods], method),
+    }
+    positions = _lists(_structs(POSITION, vars(c.positions)), c.texts.n_words)
+    texts = _structs(TEXT | {"positions": positions.type}, vars(c.texts) | {"positions": positions})
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(c.examples.id, pa.string()),
+            pa.array(c.examples.labels, pa.int64()),
+            pa.array(c.examples.truth, pa.string()),
+            _lists(pa.array(c.probabilities, pa.float64()), c.n_labels),
+            _lists(texts, c.examples.n_texts),
+            _lists(_structs(ATTRIBUTION, vars(c.attributions) | shared), c.examples.n_attributions),
+        ],
+        ["id", "labels", "truth", "probabilities", "texts", "attributions"],
+    )
+
+
+def _structs(schema: dict[str, pa.DataType], columns: dict[str, Any]) -> pa.StructArray:
+    arrays = [
+        columns[name].cast(kind)
+        if isinstance(columns[name], pa.Array)
+        else pa.array(columns[name], kind, from_pandas=True)
+        for name, kind in schema.items()
+    ]  # from_pandas: NaN is null
+    return pa.StructArray.from_arrays(arrays, list(schema))
+
+
+def _lists(values: pa.Array, counts: Ints) -> pa.ListArray:
+    return pa.ListArray.from_arrays(pa.array(begins(counts), pa.int32()), values)
+
+
+def columns_of_records(
+    records: pa.RecordBatch,
+    scores: Floats,
+    label_sets: tuple[tuple[str, ...], ...],
+    answers: tuple[AnswerKind, ...] = (),
+) -> Columns:
+    """What `records_of` and the tidy table's scores were made of."""
+    lists = {name: records[name] for name in ("texts", "attributions")}
+    texts, facts = (each.flatten() for each in lists.values())
+    positions = texts.field("positions")
+    shared = (facts.field(name).to_pylist() for name in ("method", "kind", "signed", "removal", "options"))
+    methods_of = [Method(*each) for each in zip(*shared, strict=True)]
+    methods = {method: place for place, method in enumerate(dict.fromkeys(methods_of))}
+    own = {field.name: _own(facts, field.name) for field in fields(Attributions) if field.name != "method"}
+    columns = Columns(
+        label_sets,
+        tuple(methods),
+        Examples(
+            *(_numpy(records.column(name)) for name in ("id", "labels", "truth")),
+            *map(_counts, lists.values()),
+        ),
+        TextColumns(_numpy(texts.field("text")), _numpy(texts.field("split")), _counts(positions)),
+        Positions(*(_position(positions.flatten(), name) for name in POSITION)),
+        Attributions(
+            np.array([methods[method] for method in methods_of], dtype=np.int64),
+            **own,
+        ),
+        scores,
+        _numpy(records.column("probabilities").flatten()),
+        answers,
+    )
+    n_texts, begin = columns.examples.n_texts, columns.begins
+    told = len(scores), len(columns.probabilities)
+    if (begin.scores[-1], begin.probabilities[-1]) != told or not ((n_texts == 1) | (n_texts == 2)).all():
+        raise ValueError("the records do not count what is there")
+    return columns
+
+
+def _own(facts: pa.StructArray, name: str) -> NDArray[Any]:
+    """Files of before do not tell the spread."""
+    known = [field.name for field in facts.type]
+    return _numpy(facts.field(name)) if name in known else np.full(len(facts), np.nan)
+
+
+def _position(positions: pa.StructArray, name: str) -> NDArray[Any]:
+    """Files of before do not tell which words were unknown."""
+    known = [field.name for field in positions.type]
+    return _numpy(positions.field(name)) if name in known else np.zeros(len(positions), dtype=np.bool_)
+
+
+def _counts(lists: pa.ListArray) -> Ints:
+    counts: Ints = lists.value_lengths().to_numpy().astype(np.int64)
+    return counts
+
+
+def _numpy(column: pa.Array) -> NDArray[Any]:
+    """Null is None among strings, of which equal ones become one, and NaN among numbers."""
+    if column.type not in (pa.string(), pa.large_string()):
+        plain: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+        return plain
+    coded = column.dictionary_encode()
+    pool = np.array([*coded.dictionary.to_pylist(), None], dtype=np.object_)
+    shared: Strings = pool[coded.indices.fill_null(len(pool) - 1).to_numpy()]
+    return shared

@@ -1,0 +1,1 @@
+"""Our own classifiers: embed, encode, attend, decode."""

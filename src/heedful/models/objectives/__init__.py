@@ -1,0 +1,1 @@
+"""What training makes small: cross-entropy, and terms that change what attention says."""

@@ -1,0 +1,1 @@
+"""One address each: data to page."""

@@ -1,0 +1,89 @@
+"""The words behind a row: from the run folder where it keeps them, otherwise from the corpus, read once."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYet
+from pathlib import Path
+from threading import Lock
+from typing import get_args
+
+from heedful.errors import Mistake
+from heedful.records import Corpus, Example, Split
+from heedful.server.stored.library import RunEntry, refuse_link_out, stamp_of
+from heedful.server.stored.recent import Recent
+from heedful.store.texts import read_texts, texts_files
+
+KEPT = 3  # corpora held in memory
+KEPT_TEXTS = 2048  # texts or pages of texts: a drag of an instance's attention reads nothing again
+PATIENCE = 1.5  # seconds that a page waits for a corpus before it comes without its texts
+
+
+class NotReady(Mistake):
+    """The corpus is still being read: ask again in a moment."""
+
+
+class StoredTexts:
+    """Texts by run, split and place."""
+
+    def __init__(self, data_dirs: Sequence[Path] = ()) -> None:
+        self.data_dirs = tuple(data_dirs)
+        self._lock = Lock()
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="corpus")
+        self._corpora: OrderedDict[str, Future[Corpus]] = OrderedDict()
+        self._read = Recent(KEPT_TEXTS)
+
+    def get(self, entry: RunEntry, split: str, places: Sequence[int], patience: float = PATIENCE) -> dict[int, Example]:
+        """The texts at these places. Raises `NotReady` while the corpus is being read, `Mistake` if it is gone."""
+        if split not in get_args(Split):
+            raise Mistake(f"{entry.name} has results of the split {split!r}; known are train, dev and test.")
+        files = texts_files(entry.path, split)
+        refuse_link_out(entry.path, *(f"texts/{file.name}" for file in files))
+        key = (entry.path, split, tuple(map(stamp_of, files)), tuple(places))
+        kept = self._read.get(key, lambda: read_texts(entry.path, split, places))
+        if kept is not None:
+            return kept
+        examples = self._corpus(entry, patience)[split]  # type: ignore[index]
+        return {place: examples[place] for place in places if 0 <= place < len(examples)}
+
+    def _corpus(self, entry: RunEntry, patience: float) -> Corpus:
+        key = str(entry.info["data"].get("fingerprint", entry.name))
+        with self._lock:
+            if key not in self._corpora:
+                self._corpora[key] = self._reader.submit(self._load, entry)
+                while len(self._corpora) > KEPT:
+                    self._corpora.popitem(last=False)
+            future = self._corpora[key]
+            self._corpora.move_to_end(key)
+        try:
+            return future.result(patience)
+        except NotYet:
+            raise NotReady(f"the texts of {entry.dataset} are being read: a moment, please.") from None
+        except Mistake:
+            with self._lock:  # it may be there the next time
+                self._corpora.pop(key, None)
+            raise
+
+    def _load(self, entry: RunEntry) -> Corpus:
+        from heedful.engine.sources.data import load_corpus
+        from heedful.engine.sources.edited_data import corpus_of
+
+        trial = entry.run.trial
+        if trial is None:
+            corpus = corpus_of(entry.run, (*self.data_dirs, *entry.run.data_folders))
+        else:
+            corpus = load_corpus(trial.dataset, trial.data, self.data_dirs)
+        for split, expected in entry.info["data"].get("examples", {}).items():
+            if len(corpus[split]) != expected:
+                raise Mistake(
+                    f"the texts of {entry.dataset} have changed since this run was trained: its {split} split had "
+                    f"{expected} texts, and now has {len(corpus[split])}."
+                )
+        return corpus
+
+
+def split_of(entry: RunEntry, made_by: dict[str, object]) -> str:
+    """The split that rows are of: what their file says, otherwise what training was measured on."""
+    return str(made_by.get("split") or entry.performance.get("split") or "test")
