@@ -55,7 +55,7 @@ bench: $(VENV)/.dev  ## ratios against named rivals, in one process
 	$(BIN)/python benchmarks/run.py
 
 faults: $(VENV)/.dev  ## fifty random kills of a sweep, and damaged files: the tables stay the same
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/faults.py --kills 50
+	OMP_NUM_THREADS=1 $(BIN)/python checks/faults.py --kills 50
 
 clean:  ## remove the environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -5,14 +5,10 @@ The model has the sizes of MiniLM (6 layers, 384 wide) and random weights, which
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import torch
+from tokenizers import Tokenizer, models
+from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-
-import transformer_zoo
 from heedful.explainers.gradients.gradient import gradient_x_input
 from heedful.explainers.lrp.decomposition import decompose
 from heedful.models.huggingface import HuggingFaceNetwork, wrap
@@ -27,14 +23,32 @@ SIZES = {
     "num_attention_heads": 12,
     "intermediate_size": 1536,
     "max_position_embeddings": 128,
+    "num_labels": 3,
 }
+SPECIAL = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
 
 
 def main() -> None:
-    made = wrap(transformer_zoo.module("Bert", 0, **SIZES), transformer_zoo.tokenizer_of("Bert"))
-    network = transformer_zoo.network(made)
+    network = random_bert()
     for size, length in ((1, 25), (32, 25), (16, 128)):
         compare(network, texts(size, length))
+
+
+def random_bert() -> HuggingFaceNetwork:
+    """Its tokenizer knows special tokens only: the texts are numbers."""
+    torch.manual_seed(0)
+    module = BertForSequenceClassification(BertConfig(**SIZES))
+    with torch.no_grad():
+        for parameter in module.parameters():  # so that no bias is 0
+            parameter.add_(torch.randn_like(parameter) * 0.2)
+    pieces = {piece: number for number, piece in enumerate(SPECIAL.values())}
+    names = {f"{name}_token": piece for name, piece in SPECIAL.items()}
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer(models.WordPiece(pieces, unk_token="[UNK]")), **names
+    )
+    network = wrap(module.eval(), tokenizer).network
+    assert isinstance(network, HuggingFaceNetwork)
+    return network
 
 
 def compare(network: HuggingFaceNetwork, batch: Batch) -> None:

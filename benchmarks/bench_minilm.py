@@ -396,5 +396,4 @@ def compare_omission(model: Model, examples: Sequence[Example], batches: Sequenc
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parent))
     main()

@@ -19,7 +19,6 @@ def main() -> None:
     unknown = sorted(set(wanted) - set(names))
     if unknown:
         sys.exit(f"there is no benchmark {unknown[0]!r}. Known: {', '.join(names)}.")
-    sys.path.insert(0, str(HERE))
     missed = []
     for name in wanted:
         print(f"\n{name}", flush=True)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +13,7 @@ from scipy.optimize import linprog
 
 import zoo
 from adversaries import observed, of_model
-from attack_adversary import Target, attack
+from commands import script
 from heedful.experiments.adversarial import proof as adversary_proof
 from heedful.experiments.adversarial.bound import Tanh, directions, line_below, outputs, readouts, support, violated
 from heedful.experiments.adversarial.exact import LN2, log_ratio, phi
@@ -20,6 +23,7 @@ from heedful.experiments.edited_attention.observe import tvd
 from heedful.experiments.edited_attention.pooled import PooledStates
 
 Floats = NDArray[np.float64]
+ATTACK = Path(__file__).parent.parent / "checks" / "attack_adversary.py"
 
 
 def within(y: Floats, epsilon: float, n: int, rng: np.random.Generator) -> Floats:
@@ -153,18 +157,14 @@ def test_branch_and_bound_confirms_the_exact_answer_of_two_labels(seed: int, mon
 
 
 @pytest.mark.parametrize("task", ["several", "qa", "nli"])
-def test_an_attack_beats_few_answers_and_no_bound(task: zoo.TaskName) -> None:
-    answers, bounds, without, attacks = [], [], [], []
-    for seed in range(2):
-        seen = observed(task, [3, 6, 10], seed)
-        found = search_adversary(seen, 0.01)
-        for row, n in enumerate(seen.n_words):
-            target = Target(seen, row, 0.01)
-            attacks.append(attack(target, found.alpha[row, :n], 2, np.random.default_rng([seed, row])))
-        answers.append(found.jsd)
-        bounds.append(found.bound)
-        without.append(upper_bound(seen, 0.01))
-    answer, bound, best = np.concatenate(answers), np.concatenate(bounds), np.array(attacks)
+def test_an_attack_beats_few_answers_and_no_bound(task: zoo.TaskName, tmp_path: Path) -> None:
+    seen = [observed(task, [3, 6, 10], seed) for seed in range(2)]
+    torch.save(seen, tmp_path / "states.pt")
+    done = script(ATTACK, "--states", tmp_path / "states.pt", "--epsilon", "0.01", "--starts", "2")
+    assert done.returncode == 0, done.stderr
+    answer, bound, best = (np.array(json.loads(done.stdout)[name]) for name in ("answer", "bound", "attack"))
+    without = [upper_bound(states, 0.01) for states in seen]
+    assert len(answer) == 6
     assert (best <= bound + 1e-9).all()
     assert (bound <= LN2).all()
     assert (best > answer + 0.005).mean() <= 0.1

@@ -192,7 +192,7 @@ def test_the_command_line_explains(run: Run, tmp_path: Path) -> None:
 def test_a_slow_program_of_its_own_finds_the_same_numbers(run: Run) -> None:
     for experiment in ("correlation", "permutation", "adversarial"):
         heedful.run(experiment, run)
-    done = script(Path(__file__).parent.parent / "benchmarks" / "recompute.py", run.path)
+    done = script(Path(__file__).parent.parent / "checks" / "recompute.py", run.path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("\n") == 10
 

@@ -559,9 +559,10 @@ def test_labels_of_a_run_s_data_are_given_as_heedful_run_takes_them(run: Run, tm
     assert done.exit_code == 0, done.output
 
 
-def test_methods_and_plans(run: Run) -> None:
+def test_methods_and_plans() -> None:
     """What the plan takes and leaves, by what a model can do."""
-    left_out: dict[str, str] = {}
-    found = audit_plan._methods(frozenset({"predicts"}), ["lime"], left_out)
-    assert found == ("omission", "mask", "lime", "random")
-    assert set(left_out) >= {"attention", "gradient", "shap"}
+    model = heedful.wrap(lambda texts: np.tile([[0.3, 0.7]], (len(texts), 1)), labels=["neg", "pos"])
+    subject = open_subject(model, given_texts(["a film", "a book"], None, None, None, "test", None, None, ()), QUIET)
+    plan = audit_plan.make_plan(subject, methods=["lime"])
+    assert plan.methods == ("omission", "mask", "lime", "random")
+    assert set(plan.left_out) >= {"attention", "gradient", "shap"}

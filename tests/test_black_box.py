@@ -16,8 +16,7 @@ from heedful.errors import Mistake
 from heedful.explainers import EXPLAINERS
 from heedful.explainers.perturbation.occlusion import mask, omission
 from heedful.explainers.run import explain
-from heedful.models.black_box import BlackBox, StringEncoder, wrap_predict
-from heedful.models.black_box import _number as number_of
+from heedful.models.black_box import BlackBox, StringEncoder, number_of, wrap_predict
 from heedful.models.model import Model
 from heedful.records import Batch, Example, Words
 

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import heedful
-from faults import digests
+from digests import digests
 from heedful.cli import app
 from heedful.data.corpora.registry import CORPORA
 from heedful.data.generated.planted import generate

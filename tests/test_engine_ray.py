@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 import torch
 
-from faults import digests, write_corpus
+from digests import digests
 from heedful.engine.running.execute import execute
 from heedful.engine.running.progress import Progress
 from heedful.engine.running.workspace import Workspace
 from heedful.engine.tasks.configure import configure
 from heedful.engine.tasks.plan import Plan, ask, plan
 from heedful.errors import Mistake
+from planted_reviews import reviews as write_reviews
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'heedful[ray]'")
 QUIET = Progress(quiet=True)
@@ -56,7 +57,7 @@ def study(reviews: Path) -> Plan:
 
 
 def test_a_node_is_killed_and_nothing_is_lost(cluster: Any, tmp_path: Path) -> None:
-    write_corpus(tmp_path / "reviews.csv")
+    write_reviews(tmp_path / "reviews.csv", 500)
     made = study(tmp_path / "reviews.csv")
     assert execute(made, Workspace(tmp_path / "here"), QUIET, "here", cores=1).complete
     node = cluster.add_node(num_cpus=1)
@@ -81,7 +82,7 @@ def test_a_node_is_killed_and_nothing_is_lost(cluster: Any, tmp_path: Path) -> N
 
 def test_gpus_are_asked_of_ray(cluster: Any, tmp_path: Path) -> None:
     """Ray counts the GPUs that a node says it has, so where there is none a node can say it has one."""
-    write_corpus(tmp_path / "reviews.csv", 40)
+    write_reviews(tmp_path / "reviews.csv", 40)
     made, place = study(tmp_path / "reviews.csv"), Workspace(tmp_path / "runs", gpus=0.5)
     with pytest.raises(Mistake, match=r"--gpus 0\.5: the Ray cluster has 0 GPUs"):
         execute(made, place, QUIET, "ray")
@@ -96,6 +97,6 @@ def test_gpus_are_asked_of_ray(cluster: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "somewhere"])
 def test_an_address_where_no_cluster_is(address: str, tmp_path: Path) -> None:
-    write_corpus(tmp_path / "reviews.csv", 40)
+    write_reviews(tmp_path / "reviews.csv", 40)
     with pytest.raises(Mistake, match=f"--address {address}: no Ray cluster can be reached"):
         execute(study(tmp_path / "reviews.csv"), Workspace(tmp_path / "runs"), QUIET, "ray", address=address)

@@ -15,32 +15,19 @@ from pathlib import Path
 
 import pytest
 
-from faults import digests, sealed, workers_of, write_corpus
+from digests import digests, sealed, workers_of
 from heedful.engine.running.execute import execute
 from heedful.engine.running.progress import Progress
 from heedful.engine.running.workspace import Workspace
 from heedful.engine.tasks.configure import configure
 from heedful.engine.tasks.plan import Plan, ask, plan
+from planted_reviews import reviews
 
 QUIET = Progress(quiet=True)
-DRIVER = """
-import sys; sys.path.insert(0, {tests!r}); sys.path.insert(0, {benchmarks!r})
-from pathlib import Path
-from test_faults import QUIET, place, study
-from heedful.engine.running.execute import execute
-execute(study(Path({truth!r})), place(Path({folder!r})), QUIET, "local", cores=1)
-"""
 
 
 def place(folder: Path) -> Workspace:
     return Workspace(folder / "runs", checkpoint_every=0.0)  # a checkpoint after every epoch
-
-
-def script(truth: Path, folder: Path) -> str:
-    """A command of its own: the study of the folder `truth`, with its runs in `folder`."""
-    here = Path(__file__).resolve()
-    paths = {"tests": str(here.parent), "benchmarks": str(here.parents[1] / "benchmarks")}
-    return DRIVER.format(truth=str(truth), folder=str(folder), **paths)
 
 
 def study(folder: Path) -> Plan:
@@ -60,7 +47,7 @@ def study(folder: Path) -> Plan:
 def truth(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
     """A folder whose study has been run without any disturbance."""
     folder = tmp_path_factory.mktemp("truth")
-    write_corpus(folder / "reviews.csv", 300)
+    reviews(folder / "reviews.csv", 300)
     assert execute(study(folder), place(folder), QUIET, "here", cores=1).complete
     return folder, digests(folder / "runs")
 
@@ -68,7 +55,7 @@ def truth(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str
 def test_kills_of_the_command_and_of_its_workers(truth: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
     """The command is killed in the midst of training; the next one loses a worker, twice; nothing differs."""
     chance = random.Random(5)
-    driver = subprocess.Popen([sys.executable, "-c", script(truth[0], tmp_path)])
+    driver = subprocess.Popen([sys.executable, __file__, truth[0], tmp_path])
     wait_for(lambda: bool(list((tmp_path / "runs").glob("*/config.json"))), driver)
     time.sleep(chance.uniform(0.0, 0.5))
     driver.kill()
@@ -131,3 +118,7 @@ def test_no_room_on_the_disk(truth: tuple[Path, dict[str, str]], tmp_path: Path)
     assert said.endswith("cannot be written: File too large; make room and give the same command.")
     assert execute(study(truth[0]), place(tmp_path), QUIET, "here", cores=1).complete
     assert digests(tmp_path / "runs") == truth[1]
+
+
+if __name__ == "__main__":  # the command that is killed: the study of the first folder, with its runs in the second
+    execute(study(Path(sys.argv[1])), place(Path(sys.argv[2])), QUIET, "local", cores=1)

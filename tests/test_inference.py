@@ -10,19 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from coverage_of_intervals import (
-    better_than_random,
-    coverage_of_difference,
-    coverage_of_median,
-    coverage_of_share,
-    coverage_of_tau,
-    coverage_over_runs,
-)
 from heedful.measure.levels import Sources, over_runs
 from heedful.measure.paired import dz, paired, rank_biserial, sign_flip_test
 from heedful.measure.prediction import coverage, false_positive_rate
 from heedful.measure.statistics import mean_interval, summarise
 from heedful.measure.tests import Statement, benjamini_hochberg, discoveries, minimum_detectable, power_of, texts_needed
+from simulated import coverage_of
 
 NAN = float("nan")
 
@@ -171,20 +164,17 @@ def test_an_interval_of_tau_stays_where_tau_can_be() -> None:
 
 @pytest.mark.parametrize("n", [20, 100])
 def test_every_kind_of_interval_covers_what_it_says(n: int) -> None:
-    """93 to 97%, and three standard errors of so small a simulation; larger: benchmarks/coverage_of_intervals.py."""
+    """93 to 97%, and three standard errors of so small a simulation; larger: checks/coverage_of_intervals.py."""
     repeats, slack = 1000, 3 * math.sqrt(0.05 * 0.95 / 1000)
-    found = {
-        "tau": coverage_of_tau(0.6, n, repeats),
-        "difference": coverage_of_difference(n, repeats),
-        "share": coverage_of_share(0.3, n, repeats),
-        "median": coverage_of_median(n, repeats),
-        "runs": coverage_over_runs(3, 0.5, n, repeats),
-    }
+    kinds = ("mean of tau, about 0.41", "paired difference", "share, 30%", "median", "3 runs, std 0.5 between")
+    found = coverage_of(*kinds, texts=n, repeats=repeats)
+    assert len(found) == len(kinds)
     assert all(0.93 - slack <= share <= 0.97 + slack for share in found.values()), found
 
 
 def test_a_random_ranking_is_seldom_called_better_than_random() -> None:
-    assert better_than_random(50, 200).value <= 0.05
+    (share,) = coverage_of("a random ranking", texts=50, repeats=200).values()
+    assert share <= 0.05
 
 
 def test_calibration_counts() -> None:

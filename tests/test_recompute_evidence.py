@@ -14,7 +14,7 @@ from heedful.data.generated.planted import generate
 from heedful.engine.running.progress import Progress
 from heedful.store.run import Run
 
-SCRIPT = Path(__file__).parent.parent / "benchmarks" / "recompute_evidence.py"
+SCRIPT = Path(__file__).parent.parent / "checks" / "recompute_evidence.py"
 METHODS = {"planted": ["attention", "omission"], "rationales": ["lrp"], "pointing": ["attention"]}
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from coverage_of_intervals import SHAPES, coverage, coverage_over_runs
 from heedful.measure import statistics
 from heedful.measure.levels import over_runs
 from heedful.measure.paired import paired
@@ -23,6 +22,7 @@ from heedful.measure.statistics import (
     summarise,
 )
 from heedful.measure.tests import benjamini_hochberg, minimum_detectable, texts_needed
+from simulated import coverage_of
 
 NAN = float("nan")
 
@@ -188,11 +188,22 @@ def test_the_ends_of_a_skewed_interval_are_those_of_halls_equation(n: int) -> No
     assert mean_interval(values) == pytest.approx(theirs, rel=1e-6, abs=1e-9)
 
 
+SHAPES = (
+    "normal",
+    "beta(2, 2)",
+    "beta(2, 8), skewed",
+    "beta(.5, 2), very skewed",
+    "beta(.5, .5), both ends",
+    "two groups, 30% about .7",
+    "two points, 30% high",
+)
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_interval_of_twenty_texts_covers_what_it_says(shape: str) -> None:
-    """93 to 97%, and three standard errors of the simulation; all sizes: benchmarks/coverage_of_intervals.py."""
-    draw, true = SHAPES[shape]
-    assert 0.93 - 0.009 <= coverage(draw, true, 20, 5000) <= 0.97 + 0.009
+    """93 to 97%, and three standard errors of the simulation; all sizes: checks/coverage_of_intervals.py."""
+    (share,) = coverage_of(f"mean, {shape}", texts=20, repeats=5000).values()
+    assert 0.93 - 0.009 <= share <= 0.97 + 0.009
 
 
 def test_the_percentile_bootstrap_of_twenty_texts_covers_less() -> None:
@@ -220,7 +231,8 @@ def test_the_interval_over_runs_holds_both_uncertainties() -> None:
 
 @pytest.mark.parametrize("between", [0.5, 0.0])
 def test_the_interval_over_runs_covers_at_least_what_it_says(between: float) -> None:
-    assert coverage_over_runs(5, between, 100, 600) >= 0.93
+    (share,) = coverage_of(f"5 runs, std {between:g} between", texts=100, repeats=600).values()
+    assert share >= 0.93
 
 
 def test_a_paired_comparison_has_the_interval_of_its_differences() -> None:

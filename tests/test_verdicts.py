@@ -57,7 +57,7 @@ def test_attention_may_agree_better_than_the_others_with_each_other() -> None:
 def test_the_interval_of_the_share_is_that_of_a_plain_bootstrap() -> None:
     rng = np.random.default_rng(3)
     taus = rng.normal([[0.4], [0.3], [0.6], [0.0]], 0.2, (4, 150))
-    found = correlation_verdict._share(taus)
+    found = correlation_verdict.share_of_the_way(taus)
     plain = []
     for _ in range(2000):
         a, b, ceiling, floor = taus[:, rng.integers(0, 150, 150)].mean(1)

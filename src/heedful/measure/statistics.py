@@ -2,7 +2,7 @@
 
 An interval here contains what other texts would change, for the same trained model; with several training runs,
 measure/levels.py adds what other seeds would. Differences between two measures: measure/paired.py. How often intervals
-hold the true value: benchmarks/coverage_of_intervals.py.
+hold the true value: checks/coverage_of_intervals.py.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Range = tuple[float, float]
 
 SIGNIFICANT = 0.05  # p <= .05, uncorrected, as published (Jain & Wallace 2019, table 2)
 FEW = 1000  # below so many values an interval of the mean is a t interval, from there on a bootstrap
-SKEWNESS = 0.5  # of a sample's skewness, what its interval counts with: benchmarks/choose_interval.py
+SKEWNESS = 0.5  # of a sample's skewness, what its interval counts with: checks/choose_interval.py
 _CELLS = 1 << 20  # resampled values held at once
 _REMEMBERED = 1 << 22  # at most so many, of each of the last few sizes: a table has many columns of one size
 

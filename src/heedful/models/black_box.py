@@ -62,7 +62,7 @@ class StringEncoder:
 
     def encode(self, texts: Sequence[Words], part: Part = "passage") -> Texts:
         known: dict[int, Words] = {}
-        begins = [_number(words, known) for words in texts]
+        begins = [number_of(words, known) for words in texts]
         lengths = np.array([len(words) for words in texts], dtype=np.int64)
         flat = [np.arange(begin, begin + n) for begin, n in zip(begins, lengths.tolist(), strict=True)]
         ids = np.concatenate(flat) if flat else np.zeros(0, np.int64)
@@ -81,7 +81,7 @@ class StringEncoder:
         return ["[MASK]" if i == MASK else f"word {i % (1 << PLACES) + 1}" for i in ids]
 
 
-def _number(words: Words, known: dict[int, Words]) -> int:
+def number_of(words: Words, known: dict[int, Words]) -> int:
     """The id of a text's first word, from the text itself: the same whatever else is encoded with it."""
     content = words.text.encode(errors="surrogatepass") + words.offsets.tobytes()
     digest = hashlib.blake2b(content, digest_size=NUMBERS).digest()

@@ -72,7 +72,7 @@ def sequences(
         return _indexed(batch, of_passage, of_query, nothing, nothing, nothing, of_passage, side)
     rows, starts, kept, shares = [], [], [], []
     for row, (n, q) in enumerate(zip(of_passage.tolist(), of_query.tolist(), strict=True)):
-        windows = _windows(n - frame.before - frame.after, limit - q - frame.before - frame.after, long)
+        windows = windows_of(n - frame.before - frame.after, limit - q - frame.before - frame.after, long)
         rows += [row] * len(windows)
         starts += [start for start, _, _ in windows]
         kept += [size for _, size, _ in windows]
@@ -128,7 +128,7 @@ def _indexed(
     return Sequences(index.masked_fill(~present, 0), present | blank)
 
 
-def _windows(pieces: int, room: int, long: Long) -> list[tuple[int, int, float]]:
+def windows_of(pieces: int, room: int, long: Long) -> list[tuple[int, int, float]]:
     """(first piece, how many, share) of each window of a text with so many pieces."""
     if pieces <= room:
         return [(0, pieces, 1.0)]

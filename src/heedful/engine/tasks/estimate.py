@@ -19,7 +19,7 @@ from heedful.store.run import Run, runs_in
 
 PROCESS = 450e6  # bytes of a worker that has loaded its libraries
 WORD = 65.0  # bytes of a word of a corpus in memory: its form, its place in the text, the text
-STATE = 18 * 4.0  # bytes of a word of a step for each number of its state (`bench_memory`: the BiLSTM takes most)
+STATE = 18 * 4.0  # bytes of a word of a step for each number of its state (checks/memory.py: the BiLSTM takes most)
 
 
 @dataclass(frozen=True)

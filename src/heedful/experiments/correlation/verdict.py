@@ -80,7 +80,7 @@ def verdict(trial: Result) -> Verdict:
         sentence = f"The other explanations hardly agree with each other: nothing to compare with. {numbers}"
         clause = "cannot be compared, because the other explanations disagree with each other"
         return unclear("Cannot be told", sentence, clause)
-    found, p = _share(*measures), sign_flip_test(defined[:2].mean(0))
+    found, p = share_of_the_way(*measures), sign_flip_test(defined[:2].mean(0))
     grade = grade_at(found.value, PARTLY, AGREES, rising=True)
     no_better = found.high <= 0 or (found.value < PARTLY and found.low <= 0)
     answer, clause = NO_BETTER if no_better else WORDINGS[grade]
@@ -124,7 +124,7 @@ def _mean(values: Floats) -> str:
     return interval(Interval(float(values.mean()), low, high))
 
 
-def _share(*measures: Floats) -> Interval:
+def share_of_the_way(*measures: Floats) -> Interval:
     """(4, texts) of each measure -> the mean share of the way, with the interval of a bootstrap over texts.
 
     Draws in which the others do not agree with each other at all have no share and are left out.

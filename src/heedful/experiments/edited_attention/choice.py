@@ -35,7 +35,7 @@ class AttentionChoice(Config):
 
 # What verdicts' numbers are in models whose attention is known to be right, or irrelevant: beside the bars.
 #
-# Printed by `python benchmarks/bars_from_planted.py`: nine models of planted texts whose attention was trained
+# Printed by `python checks/bars_from_planted.py`: nine models of planted texts whose attention was trained
 # towards the words that decide, and seven whose attention nobody has trained. A question in which the two overlap
 # cannot tell one from the other, and has no say in the headline.
 

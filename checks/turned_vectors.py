@@ -1,6 +1,6 @@
 """The same word vectors in more dimensions, or longer or shorter: is it what vectors are that a study depends on?
 
-    python benchmarks/turned_vectors.py $HEEDFUL_DATA/glove6b_100d FOLDER --dim 300 --length 0.4
+    python checks/turned_vectors.py $HEEDFUL_DATA/glove6b_100d FOLDER --dim 300 --length 0.4
     heedful study jain-wallace --vectors FOLDER --dataset sst --encoder cnn --attention additive
 
 Vectors are turned at random into a space of more dimensions, where all angles between them are as they were, and

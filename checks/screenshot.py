@@ -1,31 +1,32 @@
 """The README's picture: a screenshot of the demo's report, docs/report.png.
 
-python benchmarks/screenshot.py [REPORT.html] [docs/report.png]
+python checks/screenshot.py [REPORT.html] [docs/report.png]
 
 Without a report, the demo is run first (in a temporary folder).
 """
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-
-from browser import browser, opened
+from playwright.sync_api import sync_playwright
 
 WIDTH, HEIGHT = 1200, 1500  # headline, facts, verdicts and the first words
 
 
 def shoot(report: Path, picture: Path) -> None:
-    with (
-        browser() as started,
-        opened(started, report, width=WIDTH, height=HEIGHT, ready="html[data-ready=yes]") as seen,
-    ):
-        picture.parent.mkdir(parents=True, exist_ok=True)
-        seen.page.screenshot(path=str(picture))
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, offline=True)
+        page.goto(report.resolve().as_uri())
+        page.wait_for_selector("html[data-ready=yes]", state="attached", timeout=120_000)
+        page.screenshot(path=str(picture))
+        browser.close()
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """The rows of `faithfulness`, computed again by a slow program of its own, from a model's weights and the papers.
 
-    python benchmarks/recompute_faithfulness.py CHECKPOINT [--data sst] [--limit 50]
+    python checks/recompute_faithfulness.py CHECKPOINT [--data sst | --texts FILE] [--limit 50]
 
 CHECKPOINT is a Hugging Face classifier of the BERT kind, read in double precision. The experiment is asked through
 `heedful.run`; beside it, every edited text is made by hand and read alone by transformers, one after the other. Nothing
@@ -19,6 +19,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import combinations, permutations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -386,12 +387,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("checkpoint")
     parser.add_argument("--data", default="sst")
+    parser.add_argument("--texts", type=Path, help="a file with a text in each line, instead of a corpus")
     parser.add_argument("--limit", type=int, default=50, help="only the first so many texts")
     given = parser.parse_args()
     module = AutoModelForSequenceClassification.from_pretrained(given.checkpoint, local_files_only=True)
     tokenizer = AutoTokenizer.from_pretrained(given.checkpoint, local_files_only=True)
-    texts = [example.passage.text for example in load(given.data)["test"][: given.limit]]
-    sys.exit(1 if compare(module, tokenizer, texts) > 1e-5 else 0)
+    if given.texts:
+        texts = given.texts.read_text(encoding="utf-8").splitlines()
+    else:
+        texts = [example.passage.text for example in load(given.data)["test"]]
+    sys.exit(0 if compare(module, tokenizer, texts[: given.limit]) <= 1e-5 else 1)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The rows of planted, rationales and pointing of a run, computed again by a slow program of its own.
 
-    python benchmarks/recompute_evidence.py RUN [--experiment planted|rationales|pointing] [--limit 50]
+    python checks/recompute_evidence.py RUN [--experiment planted|rationales|pointing] [--limit 50]
 
 Shared with what it checks: the reading of the texts, the model, and the methods' scores, asked for one text at a time.
 Everything else is written out: ranks by counting, thresholds by trying each, spans as sets of places, deleted words as

@@ -1,6 +1,6 @@
 """Where the bars of the verdicts come from: what do models get whose attention is known to be right, or irrelevant?
 
-    python benchmarks/bars_from_planted.py [--seeds 3] [--texts 200] [--encoder average ...] [--runs FOLDER]
+    python checks/bars_from_planted.py [--seeds 3] [--texts 200] [--encoder average ...] [--runs FOLDER]
 
 The label of a `planted` text is decided by words that are known. *Right*: a model whose additive
 attention was trained towards the deciding words (objective `supervised`), and whose most attended word is one of them

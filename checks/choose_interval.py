@@ -1,7 +1,7 @@
-"""How much of a sample's skewness should the interval of a mean count with? `python benchmarks/choose_interval.py`.
+"""How much of a sample's skewness should the interval of a mean count with? `python checks/choose_interval.py`.
 
 Hall's transformation with all of the skewness, some of it or none (Student's t), on shapes that
-benchmarks/coverage_of_intervals.py does not report: what is chosen here is tested there on others. Printed: for
+checks/coverage_of_intervals.py does not report: what is chosen here is tested there on others. Printed: for
 each shape and number of texts how often 95% intervals hold the true mean, how many shapes are outside 93 to 97%, and
 how far from 95% they are.
 """

@@ -1,4 +1,4 @@
-"""How well a bag of words does on each rule of the planted corpus: `python benchmarks/planted_bow.py`.
+"""How well a bag of words does on each rule of the planted corpus: `python checks/planted_bow.py`.
 
 Logistic regression on word counts, trained on 4,000 texts, tested on 2,000 others. The table of
 docs/planted.md is what this prints.

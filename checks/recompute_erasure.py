@@ -1,6 +1,6 @@
 """The numbers of erasure, flips and importance sets of a finished run, computed again by a slow program of its own.
 
-    python benchmarks/recompute_erasure.py RUNS/amazon5-bigru-additive-s0-... [--limit N]
+    python checks/recompute_erasure.py RUNS/amazon5-bigru-additive-s0-... [--limit N]
 
 For flat and hierarchical models with a biGRU, a CNN or no encoder, and additive attention. Nothing is shared with
 what it checks but the reading of the texts: spaCy's own sentencizer, a GRU written out step by step in double

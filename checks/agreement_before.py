@@ -1,6 +1,6 @@
 """How well an earlier page of the study agreed with the published numbers, beside today's, on the same cells.
 
-    python benchmarks/agreement_before.py docs/results/jain-wallace-before.md docs/results/jain-wallace.parquet
+    python checks/agreement_before.py docs/results/jain-wallace-before.md docs/results/jain-wallace.parquet
 
 A Markdown table. The earlier page has means of two digits, which is all that is left of its runs. Beside both stands
 what needs no model: one constant for each encoder and measure, the mean of the published numbers, and for the order the

@@ -1,7 +1,8 @@
 """Can the adversary of several labels be beaten? An attack on its answers and on its bounds, by other means.
 
-    python benchmarks/attack_adversary.py [--texts 40] [--starts 6] [--programs 20] [--runs FOLDER] [--models ...]
-    python benchmarks/attack_adversary.py --run RUN ...    models that are there already
+    python checks/attack_adversary.py [--texts 40] [--starts 6] [--programs 20] [--runs FOLDER] [--models ...]
+    python checks/attack_adversary.py --run RUN ...    models that are there already
+    python checks/attack_adversary.py --states FILE    a list of PooledStates that torch.save wrote; prints JSON
 
 Small models are trained on real corpora (HEEDFUL_DATA), and for texts of their test split the answer of
 `search_adversary` is attacked by SLSQP (from random distributions, and from the answer itself), by Frank-Wolfe (linear
@@ -14,6 +15,7 @@ the same attack is made on that version.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,7 +31,7 @@ from torch import Tensor
 
 import heedful
 from heedful.data.corpora.load import load as load_corpus
-from heedful.experiments.adversarial.exact import phi
+from heedful.experiments.adversarial.exact import Adversary, phi
 from heedful.experiments.adversarial.search import PROGRAMS, search_adversary
 from heedful.experiments.adversarial.verdict import epsilon_of
 from heedful.experiments.edited_attention.observe import observer, tvd
@@ -155,9 +157,30 @@ def observed(run: Path, texts: int) -> Iterator[PooledStates]:
         yield seen
 
 
+def attack_texts(seen: PooledStates, found: Adversary, epsilon: float, starts: int, seed: int) -> list[float]:
+    """The greatest JSD that an attack on the answer for each of these texts finds."""
+    attacks = []
+    for row, n in enumerate(seen.n_words):
+        rng = np.random.default_rng([seed, int(seen.examples[row])])
+        attacks.append(attack(Target(seen, row, epsilon), found.alpha[row, :n], starts, rng))
+    return attacks
+
+
+def attack_states(file: Path, epsilon: float, starts: int, programs: int) -> dict[str, list[float]]:
+    """Of each text of the file: the answer, its bound, and the best attack."""
+    answers: dict[str, list[float]] = {"answer": [], "bound": [], "attack": []}
+    for seed, seen in enumerate(torch.load(file, weights_only=False)):
+        found = search_adversary(seen, epsilon, programs=programs)
+        answers["answer"] += found.jsd.tolist()
+        answers["bound"] += found.bound.tolist()
+        answers["attack"] += attack_texts(seen, found, epsilon, starts, seed)
+    return answers
+
+
 def attack_model(name: str, run: Path, texts: int, starts: int, programs: int) -> int:
     """Prints what the attack on one model found; the number of bounds that do not hold."""
-    answers, bounds, attacks, seconds = [], [], [], 0.0
+    answers, bounds, seconds = [], [], 0.0
+    attacks: list[float] = []
     for seen in observed(run, texts):
         epsilon = epsilon_of(None, seen.has_query)
         began = process_time()
@@ -165,10 +188,7 @@ def attack_model(name: str, run: Path, texts: int, starts: int, programs: int) -
         seconds += process_time() - began
         answers.append(found.jsd)
         bounds.append(found.bound)
-        for row, n in enumerate(seen.n_words):
-            target = Target(seen, row, epsilon)
-            rng = np.random.default_rng([0, int(seen.examples[row])])
-            attacks.append(attack(target, found.alpha[row, :n], starts, rng))
+        attacks += attack_texts(seen, found, epsilon, starts, 0)
     answer, bound, best = np.concatenate(answers), np.concatenate(bounds), np.array(attacks)
     gap, violated = bound - answer, int((best > bound + 1e-9).sum())
     print(
@@ -190,7 +210,12 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, help="where the models are kept, or are already")
     parser.add_argument("--models", nargs="+", default=MODELS, metavar="CORPUS/ENCODER")
     parser.add_argument("--run", type=Path, nargs="+", help="attack these, and train nothing")
+    parser.add_argument("--states", type=Path, help="attack what is in this file, and print numbers only")
+    parser.add_argument("--epsilon", type=float, default=0.01, help="of --states")
     given = parser.parse_args()
+    if given.states:
+        print(json.dumps(attack_states(given.states, given.epsilon, given.starts, given.programs)))
+        return
     violated, asked = 0, (given.texts, given.starts, given.programs)
     if given.run:
         violated = sum(attack_model(run.name, run, *asked) for run in given.run)

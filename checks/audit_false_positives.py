@@ -1,4 +1,4 @@
-"""How often does an audit call random scores better than random? `python benchmarks/audit_false_positives.py`.
+"""How often does an audit call random scores better than random? `python checks/audit_false_positives.py`.
 
 A small model is trained on planted texts. Each of 200 audits has its own texts, its own random scores and its own
 random orders to compare with, and says of each explainer whether it is better than random:

@@ -1,7 +1,7 @@
 """How often do the intervals hold the true value? Simulation, for shapes that measures of texts have.
 
-    python benchmarks/coverage_of_intervals.py [--repeats 4000] [--sizes 20 100] [--only exponential]
-    python benchmarks/coverage_of_intervals.py --run RUN ...    of the measures that finished runs have
+    python checks/coverage_of_intervals.py [--repeats 4000] [--sizes 20 100] [--only exponential ...] [--json]
+    python checks/coverage_of_intervals.py --run RUN ...    of the measures that finished runs have
 
 For each kind of interval that heedful prints and each number of texts, the share of samples whose 95% interval holds
 the true value: means (`mean_interval`, what every summary prints), means of tau, paired differences, shares
@@ -14,6 +14,7 @@ value is the mean of all its texts. Last, how often a method that ranks words at
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from pathlib import Path
@@ -166,7 +167,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=4000)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of texts")
-    parser.add_argument("--only", default="", help="kinds whose name has this")
+    parser.add_argument("--only", nargs="+", default=[], help="kinds whose name has one of these")
+    parser.add_argument("--json", action="store_true", help="print {kind: {texts: share}} and nothing else")
     parser.add_argument("--run", type=Path, nargs="+", help="of the rows of these runs")
     asked = parser.parse_args()
     repeats, sizes = asked.repeats, tuple(asked.sizes)
@@ -177,11 +179,17 @@ def main() -> None:
     }
     if not asked.run:
         kinds = made_up()
+    if asked.json and not asked.run:
+        kinds["a random ranking is called better"] = lambda n, seeds: better_than_random(n, seeds).value
+    if asked.only:
+        kinds = {name: of for name, of in kinds.items() if any(part in name for part in asked.only)}
+    if asked.json:
+        print(json.dumps({name: {n: of(n, repeats) for n in sizes} for name, of in kinds.items()}))
+        return
     print(f"coverage of 95% intervals, {repeats} samples each; texts: {', '.join(map(str, sizes))}")
     width = max(map(len, kinds), default=0)
     for name, of in kinds.items():
-        if asked.only in name:
-            print(f"  {name:{width}s} {'  '.join(f'{of(n, repeats):.1%}' for n in sizes)}", flush=True)
+        print(f"  {name:{width}s} {'  '.join(f'{of(n, repeats):.1%}' for n in sizes)}", flush=True)
     if asked.only or asked.run:
         return
     print("a random ranking is called better than random (two-sided test at 5%, and higher), 200 seeds")

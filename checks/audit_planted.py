@@ -1,4 +1,4 @@
-"""Does an audit put explainers in the right order? `python benchmarks/audit_planted.py [--seeds N] [--texts N]`.
+"""Does an audit put explainers in the right order? `python checks/audit_planted.py [--seeds N] [--texts N]`.
 
 Models are trained on planted texts, where the words that decide are known. For each model the audit orders the
 explainers by faithfulness alone, which knows nothing of the planted words, and the true order is that of their

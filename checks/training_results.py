@@ -1,6 +1,6 @@
 """Write docs/results/training.md: test scores of the finished runs in some folders, beside the published ones.
 
-python benchmarks/training_results.py RUNS... > docs/results/training.md
+python checks/training_results.py RUNS... > docs/results/training.md
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from heedful.store.run import Run, runs_in
 HEAD = """# Training on real corpora
 
 Test scores of `heedful train NAME [--vectors glove6b_100d]` on the corpora of `HEEDFUL_DATA`, by encoder and attention,
-with and without word vectors. Written by `python benchmarks/training_results.py RUNS... > docs/results/training.md`.
+with and without word vectors. Written by `python checks/training_results.py RUNS... > docs/results/training.md`.
 The score is the paper's: F1 of the positive class (two labels) or accuracy; mean over seeds, their number in brackets
 where there are several. `paper` is Table 1 of Jain & Wallace 2019: a BiLSTM with additive attention and vectors of 300
 dimensions; ours have 100. agnews, snli and babi3 have only a part of their training data here.

@@ -1,6 +1,6 @@
 """The numbers of a finished run, computed again from its weights by a slow program of its own.
 
-    python benchmarks/recompute.py RUNS/sst-bilstm-additive-s0-... [--limit N]
+    python checks/recompute.py RUNS/sst-bilstm-additive-s0-... [--limit N]
 
 For a BiLSTM with additive attention: two labels, or a question about the text. Nothing is shared with what it checks
 but the reading of the texts: an LSTM written out step by step in double precision, every word deleted in turn,
