@@ -42,6 +42,7 @@ from heedful.server.stored.library import Library
 from heedful.store.run import Run
 from made_up_experiment import LAYERS
 from material import evidence_tables_of
+from shared import made_once
 
 QUIET = Progress(quiet=True)
 SMALL: dict[str, Any] = {
@@ -65,19 +66,40 @@ def reviews(n: int, seed: int) -> list[tuple[str, str]]:
     return [(one.text, one.label) for one in generate("single", n, seed=seed)]
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    folder = tmp_path_factory.mktemp("audit")
+def train_and_audit(folder: Path) -> None:
+    """A run in `trained`, and the same after an audit in `audited`."""
     data = {**COLUMNS, "tokenizer": "whitespace"}
     file = table(folder / "train.csv", reviews(120, 0))
-    return heedful.train(file, data=data, runs=folder / "runs", progress=QUIET, **SMALL)
+    run = heedful.train(file, data=data, runs=folder / "trained", progress=QUIET, **SMALL)
+    copy = copied(folder / "trained", folder / "audited")
+    assert copy.name == run.name
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(EXPERIMENTS, "places", {name: EXPERIMENTS.places[name] for name in ASKED})
+        heedful.audit(copy, budget="1h")
+
+
+def copied(runs: Path, place: Path) -> Run:
+    """The one run of a folder, with what is kept beside it."""
+    shutil.copytree(runs, place)
+    (info,) = place.glob("*/SHA256SUMS")
+    return Run(info.parent)
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made_once(tmp_path_factory, "an_audit", train_and_audit)
 
 
 @pytest.fixture
-def run(trained: Run, tmp_path: Path) -> Run:
+def run(made: Path, tmp_path: Path) -> Run:
     """A copy, so that what a test leaves beside it is its own."""
-    shutil.copytree(trained.path, tmp_path / "runs" / trained.name)
-    return Run(tmp_path / "runs" / trained.name)
+    return copied(made / "trained", tmp_path / "runs")
+
+
+@pytest.fixture
+def audited(made: Path, tmp_path: Path) -> Run:
+    """A copy of the run that has been audited: what is asked of it again is read."""
+    return copied(made / "audited", tmp_path / "runs")
 
 
 @pytest.fixture(autouse=True)
@@ -246,7 +268,7 @@ def test_budget_output_and_split_are_checked_first(run: Run, tmp_path: Path) -> 
         assert said in str(done.exception)
 
 
-def test_an_experiment_that_fails_does_not_end_the_others(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_experiment_that_fails_does_not_end_the_others(audited: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = InFolder.ask
 
     def ask(self: InFolder, experiment: str, *given: Any) -> Any:
@@ -255,7 +277,7 @@ def test_an_experiment_that_fails_does_not_end_the_others(run: Run, monkeypatch:
         return asked(self, experiment, *given)
 
     monkeypatch.setattr(InFolder, "ask", ask)
-    found = heedful.audit(run, budget="1h", bars=["correlation.attention/omission.overall.tau.mean > 0"])
+    found = heedful.audit(audited, budget="1h", bars=["correlation.attention/omission.overall.tau.mean > 0"])
     assert found.left_out["correlation"] == "it failed (ZeroDivisionError: by design)"
     assert [one.experiment for one in found.questions] == ["faithfulness", "erasure"]
     assert not found.passed
@@ -367,17 +389,19 @@ def test_an_experiment_of_another_package_is_audited_too(run: Run, monkeypatch: 
     assert "nothing can be recommended" in found.recommendation[0]
 
 
-def test_serve_shows_the_audit(run: Run) -> None:
-    heedful.audit(run, budget="1h")
-    client = TestClient(create_app(Library(run.path.parent)), base_url="http://127.0.0.1")
-    page = client.get(f"/runs/{run.name}")
+def test_serve_shows_the_audit(audited: Run) -> None:
+    client = TestClient(create_app(Library(audited.path.parent)), base_url="http://127.0.0.1")
+    page = client.get(f"/runs/{audited.name}")
     assert page.status_code == 200
     assert "better than random?" in page.text
 
 
-def test_texts_that_are_too_long_for_attention_leave_it_out(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_that_are_too_long_for_attention_leave_it_out(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(type(heedful.load(run).network), "limit", 5, raising=False)
-    found = heedful.audit(run, budget="1h")
+    file = table(tmp_path / "mine.csv", reviews(12, 1))
+    found = heedful.audit(run, data=file, data_options=COLUMNS, budget="1h")
     assert "are longer than the 5 tokens" in found.left_out["attention"]
     assert "erasure" in found.left_out
     assert found.standings.of("attention") is None
@@ -424,9 +448,9 @@ EXPERIMENTS.places = {{name: EXPERIMENTS.places[name] for name in {ASKED}}}
 """
 
 
-def test_bars_in_pytest(run: Run, tmp_path: Path) -> None:
+def test_bars_in_pytest(audited: Run, tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(FEW)
-    (tmp_path / "test_mine.py").write_text(SUITE.format(model=str(run.path)))
+    (tmp_path / "test_mine.py").write_text(SUITE.format(model=str(audited.path)))
     source = Path(heedful.__file__).parent.parent
     environment = {**os.environ, "PYTHONPATH": str(source)}
     done = subprocess.run(
