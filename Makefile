@@ -7,10 +7,10 @@ SOURCES := src tests benchmarks checks
 PYTEST := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(BIN)/pytest
 WORKERS := -n 2 --dist worksteal
 
-.PHONY: demo test corpora check browser minilm bench faults format clean help
+.PHONY: demo test long test-all corpora check browser minilm bench faults format clean help
 
 help:  ## what can be made
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -32,8 +32,13 @@ browser:
 	  apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || \
 	  echo "no chromium: the browser tests will be skipped (install it to run them)"
 
-test: check browser  ## every check, and every test but those of the real corpora
-	$(PYTEST) $(WORKERS) -m "not corpora"
+test: check browser  ## every check: unit, contracts, parity, one path of each command, the browser
+	$(PYTEST) $(WORKERS) -m "not corpora and not long"
+
+long: $(VENV)/.dev browser  ## what `make test` leaves out: further long paths, simulations, kills and Ray
+	$(PYTEST) $(WORKERS) -m "long and not corpora"
+
+test-all: test long  ## both
 
 corpora: $(VENV)/.dev  ## what the real corpora are, where HEEDFUL_DATA has them
 	$(PYTEST) $(WORKERS) -m corpora

@@ -5,6 +5,8 @@ The model has the sizes of MiniLM (6 layers, 384 wide) and random weights, which
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from tokenizers import Tokenizer, models
 from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
@@ -16,7 +18,7 @@ from heedful.records import Batch, Tokens
 from timing import seconds
 
 WORDS = 5000
-SIZES = {
+SIZES: dict[str, Any] = {
     "vocab_size": WORDS,
     "hidden_size": 384,
     "num_hidden_layers": 6,

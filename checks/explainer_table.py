@@ -130,14 +130,15 @@ def scores(name: str, model: AttentiveClassifier) -> Tensor:
 
 def moved(model: AttentiveClassifier, encoder: EncoderName) -> AttentiveClassifier:
     """f'(x + m) = f(x): embeddings moved by m, and the first layer's bias made to take it back."""
-    other: Any = deepcopy(model)
+    other = deepcopy(model)
+    layers: Any = other.encoder
     m = torch.linspace(-1, 2, model.embedding.embedding_dim, dtype=torch.float64)
     with torch.no_grad():
         other.embedding.weight += m
         if encoder == "average":
-            other.encoder.linear.bias -= other.encoder.linear.weight @ m
+            layers.linear.bias -= layers.linear.weight @ m
         else:
-            for lstm in (other.encoder.forwards, other.encoder.backwards):
+            for lstm in (layers.forwards, layers.backwards):
                 lstm.bias_ih_l0 -= lstm.weight_ih_l0 @ m
     return other
 

@@ -80,6 +80,7 @@ def test_a_node_is_killed_and_nothing_is_lost(cluster: Any, tmp_path: Path) -> N
     assert len(again.kept) == len(made)
 
 
+@pytest.mark.long
 def test_gpus_are_asked_of_ray(cluster: Any, tmp_path: Path) -> None:
     """Ray counts the GPUs that a node says it has, so where there is none a node can say it has one."""
     write_reviews(tmp_path / "reviews.csv", 40)
@@ -95,7 +96,10 @@ def test_gpus_are_asked_of_ray(cluster: Any, tmp_path: Path) -> None:
     assert all("torch cannot use it there" in failure.error for failure in report.failed)
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "somewhere"])
+@pytest.mark.parametrize(
+    "address",
+    ["127.0.0.1:1", *(pytest.param(other, marks=pytest.mark.long) for other in ("ray://127.0.0.1:1", "somewhere"))],
+)
 def test_an_address_where_no_cluster_is(address: str, tmp_path: Path) -> None:
     write_reviews(tmp_path / "reviews.csv", 40)
     with pytest.raises(Mistake, match=f"--address {address}: no Ray cluster can be reached"):

@@ -162,7 +162,7 @@ def test_an_interval_of_tau_stays_where_tau_can_be() -> None:
     assert (low, high) == (-1.0, 1.0)
 
 
-@pytest.mark.parametrize("n", [20, 100])
+@pytest.mark.parametrize("n", [20, pytest.param(100, marks=pytest.mark.long)])
 def test_every_kind_of_interval_covers_what_it_says(n: int) -> None:
     """93 to 97%, and three standard errors of so small a simulation; larger: checks/coverage_of_intervals.py."""
     repeats, slack = 1000, 3 * math.sqrt(0.05 * 0.95 / 1000)

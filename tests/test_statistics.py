@@ -188,18 +188,19 @@ def test_the_ends_of_a_skewed_interval_are_those_of_halls_equation(n: int) -> No
     assert mean_interval(values) == pytest.approx(theirs, rel=1e-6, abs=1e-9)
 
 
-SHAPES = (
+OTHER_SHAPES = (
     "normal",
     "beta(2, 2)",
     "beta(2, 8), skewed",
-    "beta(.5, 2), very skewed",
     "beta(.5, .5), both ends",
     "two groups, 30% about .7",
     "two points, 30% high",
 )
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    "shape", ["beta(.5, 2), very skewed", *(pytest.param(shape, marks=pytest.mark.long) for shape in OTHER_SHAPES)]
+)
 def test_the_interval_of_twenty_texts_covers_what_it_says(shape: str) -> None:
     """93 to 97%, and three standard errors of the simulation; all sizes: checks/coverage_of_intervals.py."""
     (share,) = coverage_of(f"mean, {shape}", texts=20, repeats=5000).values()
@@ -229,7 +230,7 @@ def test_the_interval_over_runs_holds_both_uncertainties() -> None:
         over_runs([1.0, 2.0, 3.0])
 
 
-@pytest.mark.parametrize("between", [0.5, 0.0])
+@pytest.mark.parametrize("between", [0.5, pytest.param(0.0, marks=pytest.mark.long)])
 def test_the_interval_over_runs_covers_at_least_what_it_says(between: float) -> None:
     (share,) = coverage_of(f"5 runs, std {between:g} between", texts=100, repeats=600).values()
     assert share >= 0.93
