@@ -11,7 +11,7 @@ from heedful.experiments.adversarial.adam import initial
 from heedful.experiments.adversarial.exact import Adversary, exact_adversary
 from heedful.experiments.edited_attention.observe import observer
 from heedful.experiments.edited_attention.pooled import PooledStates
-from heedful.models.attentive.classifier import AttentiveClassifier
+from heedful.models import AttentiveClassifier
 
 Floats = NDArray[np.float64]
 LENGTHS = [1, 2, 3, 5, 9, 14, 20, 4]

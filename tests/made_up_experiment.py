@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from heedful.config import Config
-from heedful.experiments.framework.description import Column, Measure, Reason, Result, Statistic, places_by
-from heedful.experiments.framework.experiment import Chunk, Experiment
+from heedful.experiments import Chunk, Experiment, Result
+from heedful.experiments.framework.description import Column, Measure, Reason, Statistic, places_by
 from heedful.experiments.framework.summary import column, spread
 from heedful.experiments.framework.verdict import Verdict
 from heedful.measure.columns import rows_of

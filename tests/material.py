@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from heedful import Explanation
 from heedful.experiments import Result, find
-from heedful.explanation.explanation import Explanation
 from heedful.explanation.record import Attribution, Check, Cost, Explained
 from heedful.records import Example, Words
 from heedful.report.findings import Findings, Illustrated, choose

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from heedful import Explanation
 from heedful.auditing.outcome.budget import Timing, in_time, next_texts, parse_budget, texts_that_fit
 from heedful.auditing.outcome.findings import MARGIN, NEGLIGIBLE, Gain, Thresholds, behind_of, finding_of, gain_of
 from heedful.auditing.outcome.recommend import choose, power, recommend, sensitivity
@@ -30,7 +31,6 @@ from heedful.auditing.record import Audit, AuditQuestion, Subject, plain
 from heedful.errors import Mistake
 from heedful.experiments import EXPERIMENTS
 from heedful.experiments.framework.description import MethodMeasure
-from heedful.explanation.explanation import Explanation
 from heedful.measure.statistics import Interval
 from heedful.measure.tests import power_of
 

@@ -14,15 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import webruns
+from heedful import Explanation
 from heedful.config import ModelConfig
 from heedful.data.text.vocabulary import Vocabulary, WordEncoder
 from heedful.errors import Mistake
-from heedful.explainers import find
+from heedful.explainers import Axiom, Scores, find
 from heedful.explainers.collect import Call, Collector, check_axiom, share
-from heedful.explainers.explainer import Axiom, Scores
 from heedful.explainers.run import explain
 from heedful.explanation.checks import check_columns
-from heedful.explanation.explanation import Explanation
 from heedful.explanation.record import Check
 from heedful.models import build
 from heedful.models.model import Model

@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from heedful import Explanation
 from heedful.errors import Mistake
 from heedful.explanation import files as explanation_file
 from heedful.explanation.checks import check_columns
 from heedful.explanation.columns import Columns
-from heedful.explanation.explanation import Explanation
 from heedful.explanation.record import Attribution, Check, Cost, Explained, Part
 from heedful.explanation.views import columns_of, views
 from heedful.records import Words

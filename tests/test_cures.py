@@ -19,9 +19,7 @@ from heedful.engine.tasks.configure import configure
 from heedful.errors import Mistake
 from heedful.experiments import find, to_table
 from heedful.explainers.lrp.relevance import conservation, lrp
-from heedful.models import build
-from heedful.models.attentive.classifier import AttentiveClassifier
-from heedful.models.network import Output
+from heedful.models import AttentiveClassifier, Output, build
 from heedful.models.objectives.diversity import conicity, read_states
 from heedful.models.objectives.supervised import evidence_kl
 from heedful.models.objectives.words import draw_hidden, word_distance, word_surprise

@@ -38,8 +38,7 @@ from heedful.engine.tasks.plan import ask, plan
 from heedful.errors import Mistake
 from heedful.experiments import EXPERIMENTS
 from heedful.experiments.other_training.deception import CONTROL, DeceptionConfig, name_of, runs
-from heedful.models import build
-from heedful.models.attentive.classifier import AttentiveClassifier
+from heedful.models import AttentiveClassifier, build
 from heedful.models.network import AttendedOutput, read_attention
 from heedful.models.objectives.deception import DECEPTION, DeceptionOptions, penalty, permissible_mass
 from heedful.models.training import fit

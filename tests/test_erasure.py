@@ -23,7 +23,7 @@ from heedful.experiments.erasure.smallest_set import attention_gradient, exact_s
 from heedful.experiments.framework.experiment import generators
 from heedful.measure.paired import mcnemar, rank_biserial
 from heedful.measure.statistics import proportion
-from heedful.models.attentive.classifier import AttentiveClassifier
+from heedful.models import AttentiveClassifier
 from heedful.models.link import SIGMOIDS
 from heedful.records import Batch
 from toy_transformer import ToyTransformer

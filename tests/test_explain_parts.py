@@ -20,12 +20,12 @@ pytest.importorskip("transformers")
 
 import heedful
 import transformer_zoo as zoo
+from heedful import Explanation
 from heedful.api.words import PART
 from heedful.cli import app
 from heedful.explainers import run as explainers_run
-from heedful.explanation.explanation import Explanation
+from heedful.models import Output
 from heedful.models.model import Model
-from heedful.models.network import Output
 from heedful.records import Batch
 
 WORDS = ["a", "good", "film", "it", "is", "not", "bad", "at", "all", "the", "waste", "of", "time"]

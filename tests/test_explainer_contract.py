@@ -10,7 +10,7 @@ from torch import Tensor
 
 from heedful.config import AttentionName, EncoderName
 from heedful.explainers import EXPLAINERS, Explainer, Scores
-from heedful.models.attentive.classifier import AttentiveClassifier
+from heedful.models import AttentiveClassifier
 from heedful.records import Batch
 from zoo import ATTENTION_NAMES, ENCODER_NAMES, KINDS, N_LABELS, TaskName, batch, network, row, rows
 

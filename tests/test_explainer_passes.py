@@ -10,7 +10,7 @@ import zoo
 from heedful.explainers import EXPLAINERS
 from heedful.explainers.collect import passes
 from heedful.explainers.declared import heads_of, sizes_of
-from heedful.models.attentive.classifier import AttentiveClassifier
+from heedful.models import AttentiveClassifier
 from heedful.models.network import Network
 from heedful.records import Batch
 

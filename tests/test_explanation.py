@@ -18,8 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
+from heedful import Explanation
 from heedful.errors import Mistake
-from heedful.explanation.explanation import Attribution, Check, Cost, Explained, Explanation
+from heedful.explanation.explanation import Attribution, Check, Cost, Explained
 from heedful.records import Words
 from test_heatmap import Reader, cut
 

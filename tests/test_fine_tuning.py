@@ -32,8 +32,8 @@ from heedful.engine.tasks.configure import configure
 from heedful.engine.tasks.estimate import estimate
 from heedful.engine.tasks.plan import ask, plan, plan_trial
 from heedful.errors import Mistake
+from heedful.models.huggingface import HuggingFaceNetwork
 from heedful.models.huggingface.fine_tuning import begin
-from heedful.models.huggingface.network import HuggingFaceNetwork
 from heedful.models.network import AttendedOutput
 from heedful.models.objectives.objective import CrossEntropy, Loss
 from heedful.models.training import dropout_of, fit

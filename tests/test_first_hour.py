@@ -14,14 +14,13 @@ import torch
 
 import heedful
 import zoo
-from heedful import api
+from heedful import Explanation, api
 from heedful.api.corpus_words import words
 from heedful.data.text.vocabulary import MARKERS, Vocabulary, WordEncoder
 from heedful.engine.running.progress import Progress
 from heedful.errors import Mistake
 from heedful.explainers.perturbation.one_word import change_each_word
 from heedful.explainers.perturbation.surrogate import lime
-from heedful.explanation.explanation import Explanation
 from heedful.models.model import Model
 from heedful.store.checks import SUMS
 from heedful.store.run import CHECKPOINT, Run

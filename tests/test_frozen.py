@@ -24,12 +24,11 @@ from heedful.explainers import EXPLAINERS
 from heedful.explainers.lrp.decomposition import decompose
 from heedful.explainers.lrp.frozen import BIASES, POSITIONS, RULES, Frozen, frozen
 from heedful.explainers.lrp.relevance import lrp
+from heedful.models import AttentiveClassifier, Output
 from heedful.models.attentive import sparse
-from heedful.models.attentive.classifier import AttentiveClassifier
 from heedful.models.huggingface import HuggingFaceNetwork, wrap
 from heedful.models.link import SOFTMAX
 from heedful.models.model import Model
-from heedful.models.network import Output
 from heedful.records import Batch
 from test_toy_transformer import ids_of
 from toy_transformer import DIM, HEADS, LAYERS, Array, ToyTransformer, by_hand

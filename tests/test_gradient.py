@@ -11,7 +11,7 @@ from heedful.config import AttentionName, EncoderName
 from heedful.errors import Mistake
 from heedful.explainers.attention.weights import attention
 from heedful.explainers.gradients.gradient import JAIN_WALLACE, gradient, gradient_x_input
-from heedful.models.attentive.classifier import AttentiveClassifier
+from heedful.models import AttentiveClassifier
 from heedful.models.link import Of
 from heedful.records import Batch
 from zoo import ENCODER_NAMES, KINDS, TaskName, batch, network, row

@@ -22,8 +22,7 @@ from heedful.engine.tasks.configure import configure
 from heedful.engine.tasks.plan import Plan, plan
 from heedful.errors import Mistake
 from heedful.experiments.edited_attention.observe import observer
-from heedful.models import build
-from heedful.models.attentive.classifier import AttentiveClassifier
+from heedful.models import AttentiveClassifier, build
 from heedful.models.attentive.encoders import Average
 from heedful.models.attentive.imposed import ImposedClassifier
 from heedful.models.objectives.imitation import IMITATION, IMPOSED, ImitationOptions, attention_kl

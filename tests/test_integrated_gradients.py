@@ -18,11 +18,11 @@ from torch import Tensor, nn
 from heedful.config import AttentionName, EncoderName
 from heedful.data.text.vocabulary import UNK
 from heedful.errors import Mistake
-from heedful.explainers.explainer import Scores
+from heedful.explainers import Scores
 from heedful.explainers.gradients import recurrence
 from heedful.explainers.gradients.integrated import METHODS, Baseline, Method, integrated_gradients, nodes
 from heedful.explainers.gradients.path import PathGradient
-from heedful.models.attentive.classifier import AttentiveClassifier
+from heedful.models import AttentiveClassifier
 from heedful.models.attentive.encoders import BiLSTM, Encoder
 from heedful.records import Batch, Tokens
 from zoo import ENCODER_NAMES, KINDS, PLAIN, TaskName, batch, network, row

@@ -29,8 +29,8 @@ from heedful.experiments.erasure.erase import decision
 from heedful.experiments.erasure.smallest_set import smallest_sets
 from heedful.experiments.framework.experiment import generators
 from heedful.measure.distance import jsd
-from heedful.models import build
-from heedful.models.attentive.classifier import AttentiveClassifier, AttentiveOutput
+from heedful.models import AttentiveClassifier, build
+from heedful.models.attentive.classifier import AttentiveOutput
 from heedful.models.attentive.latent import LatentClassifier
 from heedful.models.objectives.objective import CROSS_ENTROPY
 from heedful.models.objectives.variational import VARIATIONAL, divergence, expected, sampled

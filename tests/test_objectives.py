@@ -26,7 +26,8 @@ from heedful.engine.tasks.commands import train_words
 from heedful.engine.tasks.configure import configure
 from heedful.engine.tasks.plan import Plan, ask, plan
 from heedful.errors import Mistake
-from heedful.models.attentive.classifier import AttentiveClassifier, AttentiveOutput
+from heedful.models import AttentiveClassifier
+from heedful.models.attentive.classifier import AttentiveOutput
 from heedful.models.objectives.objective import Bases, CrossEntropy, Loss
 from heedful.records import Batch
 from heedful.registry import OBJECTIVES

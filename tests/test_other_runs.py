@@ -21,7 +21,7 @@ from heedful.engine.tasks.plan import Plan, ask, plan
 from heedful.engine.tasks.status import plan_status
 from heedful.engine.tasks.task import Task
 from heedful.errors import Mistake
-from heedful.experiments.framework.experiment import Chunk, Experiment
+from heedful.experiments import Chunk, Experiment
 from heedful.experiments.framework.other_runs import OtherRun, require_others
 from heedful.models.training import predict
 from heedful.registry import EXPERIMENTS

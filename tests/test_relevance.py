@@ -16,7 +16,7 @@ from heedful.explainers.gradients.gradient import gradient_x_input
 from heedful.explainers.lrp.layers import attention_step, layer_norm, mlp_step
 from heedful.explainers.lrp.relevance import LAYERS, conservation, lrp
 from heedful.explainers.lrp.rules import Rule, linear
-from heedful.models.attentive.classifier import AttentiveClassifier
+from heedful.models import AttentiveClassifier
 from heedful.models.attentive.encoders import BiLSTM, Block, Encoder, Transformer
 from heedful.records import Batch, Tokens
 from zoo import ENCODER_NAMES, KINDS, TaskName, batch, network, row

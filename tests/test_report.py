@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heedful import Explanation
 from heedful.errors import Mistake
 from heedful.experiments.correlation.published import overall_means
-from heedful.explanation.explanation import Explanation
 from heedful.explanation.record import Part
 from heedful.measure.levels import shrink_means
 from heedful.records import Example

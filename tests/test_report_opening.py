@@ -15,7 +15,8 @@ import torch
 import webruns
 import zoo
 from browser import browser, opened
-from heedful.api.pages import arithmetic_of, write_report
+from heedful.api import write_report
+from heedful.api.pages import arithmetic_of
 from heedful.engine.tasks.train import load
 from heedful.experiments.edited_attention.pooled import PooledStates
 from heedful.models.model import Model

@@ -12,11 +12,10 @@ import torch
 
 import zoo
 from heedful.config import EncoderName
-from heedful.experiments import find
-from heedful.experiments.framework.experiment import to_table
+from heedful.experiments import find, to_table
 from heedful.explainers.perturbation.occlusion import omission
 from heedful.measure.rank import kendall
-from heedful.models.attentive.classifier import AttentiveClassifier
+from heedful.models import AttentiveClassifier
 from heedful.models.link import LOG_ODDS, SIGMOIDS, SOFTMAX, Link
 from heedful.records import Batch
 

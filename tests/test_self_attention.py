@@ -19,8 +19,9 @@ import transformer_zoo
 from heedful.errors import Mistake
 from heedful.explainers import EXPLAINERS, Scores
 from heedful.explainers.attention.rollout import max_flows
+from heedful.models import Output
 from heedful.models.huggingface import HuggingFaceNetwork
-from heedful.models.network import Edit, Output, SelfAttends
+from heedful.models.network import Edit, SelfAttends
 from heedful.records import Batch
 from test_toy_transformer import ids_of
 from toy_transformer import DIM, HEADS, LAYERS, Array, ToyTransformer, by_hand

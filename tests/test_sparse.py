@@ -21,8 +21,7 @@ from heedful.experiments.erasure.smallest_set import attention_gradient
 from heedful.explainers import EXPLAINERS
 from heedful.explainers.lrp.decomposition import decompose
 from heedful.explanation.record import Attribution
-from heedful.models import build
-from heedful.models.attentive.classifier import AttentiveClassifier
+from heedful.models import AttentiveClassifier, build
 from heedful.models.attentive.sparse import entmax15, sparsemax
 from heedful.records import Batch
 from heedful.registry import ATTENTIONS

@@ -22,7 +22,7 @@ from heedful.experiments.edited_attention.pooled import PooledStates
 from heedful.explainers.gradients.path import PathGradient, gradients_of
 from heedful.explainers.gradients.recurrent import BiLSTMPathGradient
 from heedful.explainers.perturbation.one_word import CONTEXTS, change_each_word, has_structure
-from heedful.models.attentive.classifier import AttentiveClassifier
+from heedful.models import AttentiveClassifier
 from heedful.models.network import CAPABILITIES, token_budget
 from heedful.registry import ENCODERS
 

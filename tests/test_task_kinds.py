@@ -25,7 +25,7 @@ from heedful.engine.tasks.status import plan_status
 from heedful.engine.tasks.task import Task, TaskKind
 from heedful.errors import Mistake
 from heedful.explainers import Explainer, Scores
-from heedful.models.attentive.classifier import AttentiveClassifier
+from heedful.models import AttentiveClassifier
 from heedful.records import Batch
 from heedful.registry import EXPLAINERS
 from heedful.store.run import Run

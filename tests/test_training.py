@@ -12,8 +12,8 @@ from torch.nn import functional as F
 
 from heedful.config import ModelConfig, TrainingConfig
 from heedful.data.text.batching import CPU, Encoded, Texts
-from heedful.models import build
-from heedful.models.attentive.classifier import AttentiveClassifier, AttentiveOutput
+from heedful.models import AttentiveClassifier, build
+from heedful.models.attentive.classifier import AttentiveOutput
 from heedful.models.link import LOG_ODDS, SOFTMAX, Link
 from heedful.models.objectives.objective import Loss, find_loss
 from heedful.models.training import (

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
+from heedful import Explanation
 from heedful.experiments import Result, find
 from heedful.experiments.correlation import verdict as correlation_verdict
 from heedful.experiments.framework import verdict
 from heedful.experiments.framework.verdict import Verdict
-from heedful.explanation.explanation import Explanation
 from heedful.measure.statistics import Interval, quantile
 from heedful.report.sample import evidence, evidence_verdict
 from material import PAIRS, tables_of

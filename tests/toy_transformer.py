@@ -14,8 +14,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from heedful.models import Output
 from heedful.models.link import SOFTMAX, Link
-from heedful.models.network import Edit, Output
+from heedful.models.network import Edit
 from heedful.records import Batch, Tokens
 
 LAYERS, HEADS, DIM, INNER, LABELS, WORDS, LONGEST = 2, 3, 12, 20, 3, 50, 40

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from heedful.config import AttentionName, EncoderName, ModelConfig, RunConfig
 from heedful.data.text.vocabulary import END, PAD, START
-from heedful.experiments.framework.experiment import Experiment, no_runs
-from heedful.models import ATTENTIONS, ENCODERS, build
-from heedful.models.attentive.classifier import AttentiveClassifier
+from heedful.experiments import Experiment
+from heedful.experiments.framework.experiment import no_runs
+from heedful.models import ATTENTIONS, ENCODERS, AttentiveClassifier, build
 from heedful.models.link import LOG_ODDS, SOFTMAX, Of
 from heedful.records import Batch, Tokens
 
