@@ -209,6 +209,7 @@ def test_wrong_data_are_one_sentence_and_leave_nothing_behind(
     assert not [path for path in run.path.parent.iterdir() if "-on-" in path.name]
 
 
+@pytest.mark.long
 def test_texts_without_labels_and_of_one_label_are_audited_with_a_warning(run: Run, tmp_path: Path) -> None:
     texts = reviews(12, 2)
     plain = table(tmp_path / "plain.csv", [(text,) for text, _ in texts], ("review",))
@@ -396,6 +397,7 @@ def test_serve_shows_the_audit(audited: Run) -> None:
     assert "better than random?" in page.text
 
 
+@pytest.mark.long
 def test_texts_that_are_too_long_for_attention_leave_it_out(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -280,6 +280,7 @@ def test_it_is_refused_without_a_folder(reviews: str) -> None:
         heedful.run("deception", model, ["he came"])
 
 
+@pytest.mark.long
 def test_a_checkpoint_is_deceived(reviews: str, tmp_path: Path) -> None:
     """Fine-tuned copies of a checkpoint, by folder and as a run, attention of all layers."""
     pytest.importorskip("transformers")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,22 @@ def train(config: RunConfig, runs: Path, **given: Any) -> Run:
     return place.run(task.run)
 
 
+@pytest.fixture(scope="module")
+def finished(checkpoint: Path, reviews: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run that began with the checkpoint, which stays what it was."""
+    before = files_of(checkpoint)
+    run = train(fine_tuned(reviews, checkpoint, learning_rate=1e-3), tmp_path_factory.mktemp("finished"))
+    assert files_of(checkpoint) == before
+    return run.path
+
+
+@pytest.fixture
+def run(finished: Path, tmp_path: Path) -> Run:
+    """A copy, so that what a test leaves in it is its own."""
+    shutil.copytree(finished, tmp_path / "runs" / finished.name)
+    return Run(tmp_path / "runs" / finished.name)
+
+
 def test_a_run_without_a_start_is_written_as_before() -> None:
     assert "start" not in RunConfig(dataset="sst").model_dump()
     assert {"optimiser", "warm_up", "clip"} & set(TrainingConfig().model_dump()) == set()
@@ -110,10 +127,7 @@ def test_it_is_configured(checkpoint: Path, reviews: str, tmp_path: Path) -> Non
     assert not {"--encoder", "learning_rate=2e-05"} & set(words)
 
 
-def test_the_run_is_a_run_and_the_checkpoint_stays(checkpoint: Path, reviews: str, tmp_path: Path) -> None:
-    before = files_of(checkpoint)
-    run = train(fine_tuned(reviews, checkpoint, learning_rate=1e-3), tmp_path / "runs")
-    assert files_of(checkpoint) == before
+def test_the_run_is_a_run_and_the_checkpoint_stays(checkpoint: Path, run: Run, tmp_path: Path) -> None:
     assert run.name.startswith("reviews-tiny-s0-")
     assert run.architecture == "BertForSequenceClassification"
     assert "fine-tuned" in run.description
@@ -131,8 +145,7 @@ def test_the_run_is_a_run_and_the_checkpoint_stays(checkpoint: Path, reviews: st
     assert len(found) == 1
 
 
-def test_experiments_and_report_of_it(checkpoint: Path, reviews: str, tmp_path: Path) -> None:
-    run = train(fine_tuned(reviews, checkpoint, epochs=1), tmp_path / "runs")
+def test_experiments_and_report_of_it(run: Run, tmp_path: Path) -> None:
     heedful.run("permutation", run, limit=4, permutations=3, progress=QUIET)
     heedful.run("correlation", run, limit=4, progress=QUIET)
     assert Run(run.path).summary("permutation")
@@ -149,8 +162,8 @@ def test_experiments_and_report_of_it(checkpoint: Path, reviews: str, tmp_path: 
     ("experiment", "options"),
     [
         ("retrain", {"methods": ["omission"], "fractions": [0.5]}),
-        ("masked_twin", {"methods": ["omission"], "fractions": [0.5]}),
-        ("planted", {"methods": ["omission"], "plant": "single"}),
+        pytest.param("masked_twin", {"methods": ["omission"], "fractions": [0.5]}, marks=pytest.mark.long),
+        pytest.param("planted", {"methods": ["omission"], "plant": "single"}, marks=pytest.mark.long),
     ],
 )
 def test_copies_of_a_checkpoint_are_trained_for_experiments(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import heedful
@@ -61,9 +62,14 @@ def test_every_folder_says_what_it_is() -> None:
     assert silent == []
 
 
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
 def imported(path: Path) -> Iterator[tuple[str, str]]:
     """Every module that a file imports or imports from, and what it takes of it."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from ((one.name, "") for one in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -94,17 +100,17 @@ def test_tests_take_nothing_private() -> None:
     """They import no name with a leading underscore, take none from a module, and replace only those listed."""
     taken, replaced = set(), set()
     for path in sorted(HERE.glob("*.py")):
-        tree, modules = ast.parse(path.read_text()), {"heedful"}
+        modules = {"heedful"}
         for module, name in imported(path):
             if module.split(".")[0] == "heedful":
                 taken |= {f"{path.name}: {name}"} if private(name) else set()
-        for node in ast.walk(tree):
+        for node in nodes(path):
             if isinstance(node, ast.ImportFrom) and str(node.module).split(".")[0] == "heedful":
                 own = [one for one in node.names if is_module(f"{node.module}.{one.name}")]
                 modules |= {one.asname or one.name for one in own}
             elif isinstance(node, ast.Import):
                 modules |= {str(one.asname) for one in node.names if one.name.startswith("heedful.")}
-        for node in ast.walk(tree):
+        for node in nodes(path):
             if isinstance(node, ast.Attribute) and private(node.attr):
                 if isinstance(node.value, ast.Name) and node.value.id in modules:
                     taken.add(f"{path.name}: {node.attr}")

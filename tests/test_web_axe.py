@@ -69,7 +69,7 @@ def in_both_schemes(page: Page, script: str) -> list[str]:
     return light + violations(page, script, ["color-contrast"])
 
 
-@pytest.mark.parametrize("width", [1200, 375])
+@pytest.mark.parametrize("width", [1200, pytest.param(375, marks=pytest.mark.long)])
 def test_no_page_has_a_violation(browser: Browser, address: str, trial: str, script: str, width: int) -> None:
     heads = {
         "heads": run_address(Path(trial).name, "attention", example=1, uniform="1", off="0.2"),
@@ -84,7 +84,7 @@ def test_no_page_has_a_violation(browser: Browser, address: str, trial: str, scr
     assert {name: said for name, said in found.items() if said} == {}
 
 
-@pytest.mark.parametrize("width", [1200, 375])
+@pytest.mark.parametrize("width", [1200, pytest.param(375, marks=pytest.mark.long)])
 def test_the_report_has_no_violation(browser: Browser, tmp_path: Path, script: str, width: int) -> None:
     path = tmp_path / "report.html"
     path.write_text(report_page([illustrated()]), encoding="utf-8")

@@ -298,6 +298,7 @@ execute(planned(sys.argv[1]), Workspace(Path(sys.argv[2])), QUIET, "here", cores
 """
 
 
+@pytest.mark.long
 def test_what_was_killed_goes_on_and_ends_with_the_same_rows(
     finished: tuple[str, Plan, Workspace], tmp_path: Path
 ) -> None:
