@@ -18,7 +18,6 @@ import torch
 from torch import Tensor
 
 from heedful.errors import Mistake, one_of
-from heedful.explainers.perturbation.edits import Operator
 from heedful.explainers.perturbation.one_word import change_each_word
 from heedful.models.link import Link
 from heedful.models.network import Network
@@ -36,20 +35,9 @@ class Erased:
     relative: Tensor  # (batch, length) as a share of S
 
 
-def erase_words(
-    model: Network,
-    batch: Batch,
-    operator: Operator = "delete",
-    *,
-    token: int | None = None,
-    label: Label = "true",
-    tolerance: float = 0.0,
-    internal_batch_size: int | None = None,
-) -> Erased:
-    """One word of the passage at a time."""
-    asked = change_each_word(
-        model, batch, operator, token=token, tolerance=tolerance, internal_batch_size=internal_batch_size
-    )
+def erase_words(model: Network, batch: Batch, *, label: Label = "true") -> Erased:
+    """One word of the passage deleted at a time."""
+    asked = change_each_word(model, batch, "delete")
     c = _labels(model.link, batch, asked.original, label)  # (batch,)
     S = surprise(model.link, asked.original, c).unsqueeze(1)  # (batch, 1)
     places = c.unsqueeze(1).expand(asked.changed.shape[:2])  # (batch, length)
