@@ -9,13 +9,10 @@ however long the explanation is; the first row of each group has the records of 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -31,26 +28,7 @@ from heedful.explanation.views import columns_of
 from heedful.records import Words
 
 FORMAT = "heedful explanation 2"
-LONGEST_NAME = 255  # bytes of a file's name, everywhere
 ROW_GROUP = 2**17  # rows written at once
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """A temporary path to write to; it becomes `path` when the block ends well, and vanishes otherwise."""
-    wrong = Mistake(f"{str(path)[:200]} cannot be written: give the name of a file in a folder that exists.")
-    try:
-        writable = path.parent.is_dir() and not path.is_dir() and "\x00" not in path.name
-    except OSError:  # a name of 300 characters
-        writable = False
-    if not writable or len(path.name.encode(errors="replace")) > LONGEST_NAME:
-        raise wrong
-    partial = path.with_name(f".{uuid4().hex}.partial")
-    try:
-        yield partial
-        os.replace(partial, path)  # noqa: PTH105
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def tables(columns: Columns, run: str) -> Iterator[pa.Table]:

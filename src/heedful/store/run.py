@@ -34,9 +34,9 @@ from numpy.typing import NDArray
 
 from heedful.config import EvaluationConfig, RunConfig, stored_settings
 from heedful.errors import Mistake
+from heedful.files import ENDING, whole_file, whole_folder, write_json
 from heedful.store.arrays import read_arrays, write_arrays
 from heedful.store.checks import SUMS, Damaged, HashFile, check_sums, read_sums, sha256, write_sums
-from heedful.store.files import ENDING, whole_file, whole_folder, write_json
 from heedful.store.results import Results
 from heedful.store.titles import attention_title
 
