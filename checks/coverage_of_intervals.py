@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.experiments import EXPERIMENTS
-from heedful.measure import prediction as calibration
 from heedful.measure.columns import frame
 from heedful.measure.levels import over_runs
 from heedful.measure.paired import paired
@@ -64,11 +63,33 @@ HARD: dict[str, tuple[Draw, float]] = {
 }
 
 
+def share_holding(interval: Callable[[Generator], Range], true: float, repeats: int, *, seed: int = 0) -> Interval:
+    """The share of samples whose interval holds the true value, with the interval of that share (Wilson).
+
+    `interval` draws a sample and gives the ends of its interval. Each sample has a generator of its own, so a rate does
+    not depend on how many are drawn before it.
+    """
+    ends = (interval(np.random.default_rng([seed, repeat])) for repeat in range(repeats))
+    return proportion(sum(low <= true <= high for low, high in ends), repeats)
+
+
+def half_held(generator: Generator) -> Range:
+    """For a check of the counting itself: [0, u] with u uniform holds .5 half of the time."""
+    return 0.0, float(generator.random())
+
+
+def a_quarter(generator: Generator) -> bool:
+    return bool(generator.random() < 0.25)
+
+
+def false_positive_rate(claim: Callable[[Generator], bool], seeds: int = 200, *, seed: int = 0) -> Interval:
+    """How often something is claimed of a sample in which there is nothing. `claim` draws it and decides."""
+    return proportion(sum(claim(np.random.default_rng([seed, at])) for at in range(seeds)), seeds)
+
+
 def coverage(draw: Draw, true: float, n: int, repeats: int, seed: int = 0, resamples: int = RESAMPLES) -> float:
     """The share of samples of n texts whose interval holds the true mean."""
-    return calibration.coverage(
-        lambda rng: mean_interval(draw(rng, n), resamples=resamples), true, repeats, seed=seed
-    ).value
+    return share_holding(lambda rng: mean_interval(draw(rng, n), resamples=resamples), true, repeats, seed=seed).value
 
 
 @lru_cache(maxsize=4)
@@ -83,7 +104,7 @@ def taus(agreement: float) -> Floats:
 def coverage_of_tau(agreement: float, n: int, repeats: int) -> float:
     """The same for the mean of tau, whose interval stays inside [-1, 1]."""
     pool = taus(agreement)
-    return calibration.coverage(
+    return share_holding(
         lambda rng: mean_interval(rng.choice(pool, n), resamples=RESAMPLES, within=(-1.0, 1.0)),
         float(pool.mean()),
         repeats,
@@ -98,16 +119,16 @@ def coverage_of_difference(n: int, repeats: int) -> float:
         found = paired(hard * rng.beta(6, 4, n), hard * rng.beta(4, 6, n), resamples=1)
         return found.low, found.high
 
-    return calibration.coverage(ends, 0.5 * 0.6 - 0.5 * 0.4, repeats).value
+    return share_holding(ends, 0.5 * 0.6 - 0.5 * 0.4, repeats).value
 
 
 def coverage_of_share(share: float, n: int, repeats: int) -> float:
-    return calibration.coverage(lambda rng: _ends(proportion(int(rng.binomial(n, share)), n)), share, repeats).value
+    return share_holding(lambda rng: _ends(proportion(int(rng.binomial(n, share)), n)), share, repeats).value
 
 
 def coverage_of_median(n: int, repeats: int) -> float:
     true = float(np.log(2))  # of the exponential distribution
-    return calibration.coverage(lambda rng: _ends(quantile(rng.exponential(size=n))), true, repeats).value
+    return share_holding(lambda rng: _ends(quantile(rng.exponential(size=n))), true, repeats).value
 
 
 def coverage_over_runs(runs: int, between: float, texts: int, repeats: int, seed: int = 0) -> float:
@@ -118,7 +139,7 @@ def coverage_over_runs(runs: int, between: float, texts: int, repeats: int, seed
         found = over_runs(values, resamples=RESAMPLES)
         return found.low, found.high
 
-    return calibration.coverage(ends, 0.0, repeats, seed=seed).value
+    return share_holding(ends, 0.0, repeats, seed=seed).value
 
 
 def better_than_random(n: int, seeds: int) -> Interval:
@@ -129,7 +150,7 @@ def better_than_random(n: int, seeds: int) -> Interval:
         found = paired(rng.choice(pool, n), rng.choice(pool, n), resamples=999)
         return found.difference > 0 and found.p <= 0.05
 
-    return calibration.false_positive_rate(claim, seeds)
+    return false_positive_rate(claim, seeds)
 
 
 def real_measures(path: Path) -> Iterator[tuple[str, Floats, tuple[float, float]]]:
@@ -156,7 +177,7 @@ def coverage_of_rows(values: Floats, possible: Range, n: int, repeats: int) -> f
         found = summarise(drawn, resamples=RESAMPLES, within=possible, yes_or_no=share)
         return found.low, found.high
 
-    return calibration.coverage(ends, float(values.mean()), repeats).value
+    return share_holding(ends, float(values.mean()), repeats).value
 
 
 def _ends(found: Interval) -> Range:
@@ -181,6 +202,8 @@ def main() -> None:
         kinds = made_up()
     if asked.json and not asked.run:
         kinds["a random ranking is called better"] = lambda n, seeds: better_than_random(n, seeds).value
+        kinds["an interval that holds half"] = lambda n, seeds: share_holding(half_held, 0.5, seeds).value
+        kinds["a claim of a quarter"] = lambda n, seeds: false_positive_rate(a_quarter, seeds).value
     if asked.only:
         kinds = {name: of for name, of in kinds.items() if any(part in name for part in asked.only)}
     if asked.json:

@@ -183,7 +183,7 @@ def read_asked(description: str | None) -> Asked:
     config = json.loads((given.run / "config.json").read_text())["config"]
     w = {name: tensor.double() for name, tensor in load_file(given.run / "model.safetensors").items()}
     index = {word: i for i, word in enumerate(json.loads((given.run / "vocabulary.json").read_text()))}
-    own = config["model"].get("separate_embeddings", False)  # then a question's ids come after the passage's
+    own = Run(given.run).config.model.as_published.separate_embeddings  # then a question's ids come after the passage's
     w["separate"] = torch.tensor(float(len(index) if own else 0))
     texts = corpora.load(config["dataset"], options=Run(given.run).config.data)["test"][: given.limit]
     return Asked(given.run, config, w, index, texts)

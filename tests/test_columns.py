@@ -310,26 +310,6 @@ def test_what_fell_to_no_token_is_shown_and_kept(tmp_path: Path) -> None:
         check_columns(broken("attributions", "rest", math.inf, 1))
 
 
-def test_files_of_the_first_format_are_read(tmp_path: Path) -> None:
-    """As they were written before records had columns: one JSON record in the first row of each example."""
-    ex = Explanation([replace(e, attributions=(replace(PLAIN, special=None),)) for e in THREE], "old")
-    records: list[str | None] = []
-    for e in ex:
-        record = asdict(e)
-        for a in record["attributions"]:
-            a["scores"] = {part: len(scores) for part, scores in a["scores"].items()}
-            del a["special"]
-        records += [json.dumps(record, default=lambda array: array.tolist()), None]
-    table = ex.to_arrow().append_column("record", pa.array(records, pa.string()))
-    facts = json.dumps({"format": "heedful explanation 1", "run": "old"})
-    pq.write_table(table.replace_schema_metadata({"heedful": facts}), tmp_path / "old.parquet")
-    assert Explanation.load(tmp_path / "old.parquet") == ex
-    record = json.loads(ex.to_json()) | {"format": "heedful explanation 1"}
-    for e in record["examples"]:
-        del e["attributions"][0]["special"]
-    assert Explanation.from_json(json.dumps(record)) == ex
-
-
 def test_a_file_whose_records_were_changed_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     Explanation(THREE).save(path)

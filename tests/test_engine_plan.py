@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from heedful.cli import app
-from heedful.config import DataOptions, RunConfig, TrainingConfig
+from heedful.config import DataOptions, ModelAsPublished, RunConfig, TrainingConfig
 from heedful.engine.running.workspace import Workspace
 from heedful.engine.sources.data import find_data, source_fingerprint
 from heedful.engine.tasks.commands import command, train_words
@@ -196,12 +196,11 @@ def test_what_a_study_does_differently_on_one_dataset(tmp_path: Path) -> None:
     sst, babi = (study.config(name, "cnn", "dot", 3, "glove") for name in ("sst", "babi1"))
     assert (sst.vectors, sst.training.missing_vectors, sst.training.patience) == ("glove", "zeros", None)
     assert (babi.vectors, babi.training.patience, babi.training.epochs) == (None, None, 100)
-    assert (sst.data.tokenizer, sst.data.vocabulary, sst.training.keep_from) == ("words_and_digits", "all", 2)
-    assert (babi.model.query_pooling, babi.training.reduction, babi.training.attention_decay) == (
-        "max_of_words",
-        "mean",
-        True,
-    )
+    assert (sst.data.tokenizer, sst.data.as_published.vocabulary) == ("words_and_digits", "all")
+    assert sst.training.as_published.keep_from == 2
+    published = babi.training.as_published
+    assert (published.reduction, published.attention_decay, published.keep_from) == ("mean", True, 2)
+    assert babi.model.as_published == ModelAsPublished(query_pooling="max_of_words", separate_embeddings=True)
     units = {name: study.config("babi1", name, "dot", 0).model.hidden_dim for name in study.encoders}
     assert units == {"bilstm": 64, "cnn": 32, "average": 32}
     assert study.has(sst, "glove")
@@ -242,7 +241,7 @@ def test_a_study_like_another(tmp_path: Path) -> None:
     same = like.config("babi1", "cnn", "additive", 1, "glove", "authors")
     assert same == study.config("babi1", "cnn", "additive", 1, "glove")
     before = like.config("babi1", "cnn", "additive", 1, "glove", "babi_network_before")
-    assert (before.model.hidden_dim, before.model.query_pooling, before.training.patience) == (
+    assert (before.model.hidden_dim, before.model.as_published.query_pooling, before.training.patience) == (
         60,
         "mean",
         None,

@@ -12,7 +12,6 @@ from scipy import stats
 
 from heedful.measure.levels import Sources, over_runs
 from heedful.measure.paired import dz, paired, rank_biserial, sign_flip_test
-from heedful.measure.prediction import coverage, false_positive_rate
 from heedful.measure.statistics import mean_interval, summarise
 from heedful.measure.tests import Statement, benjamini_hochberg, discoveries, minimum_detectable, power_of, texts_needed
 from simulated import coverage_of
@@ -178,5 +177,6 @@ def test_a_random_ranking_is_seldom_called_better_than_random() -> None:
 
 
 def test_calibration_counts() -> None:
-    assert coverage(lambda generator: (0.0, float(generator.random())), 0.5, 400).value == pytest.approx(0.5, abs=0.1)
-    assert false_positive_rate(lambda generator: generator.random() < 0.25, 400).value == pytest.approx(0.25, abs=0.1)
+    held, claimed = coverage_of("an interval that holds half", "a claim of a quarter", texts=50, repeats=400).values()
+    assert held == pytest.approx(0.5, abs=0.1)
+    assert claimed == pytest.approx(0.25, abs=0.1)

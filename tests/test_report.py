@@ -21,6 +21,7 @@ from heedful import Explanation
 from heedful.errors import Mistake
 from heedful.experiments.correlation.published import overall_means
 from heedful.explanation.record import Part
+from heedful.files import write_json
 from heedful.measure.levels import shrink_means
 from heedful.records import Example
 from heedful.report import export, findings, instances, sample
@@ -32,7 +33,6 @@ from heedful.report.page import figures, page
 from heedful.report.published import published_in, published_tables
 from heedful.report.words import effects_by_word, relied_sentence, words_by_label
 from heedful.store.checks import write_signed
-from heedful.store.files import write_json
 from heedful.store.run import Run
 from material import HOSTILE, explained_of, findings_of, illustrated, tables_of, words_of
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from heedful.config import ModelConfig
+from heedful import api
+from heedful.config import ModelConfig, RunConfig, stored_settings
 from heedful.data.text.batching import encode
 from heedful.data.text.tokenise import tokenizer
 from heedful.data.text.vocabulary import Vocabulary, WordEncoder
+from heedful.engine.tasks.commands import train_words
+from heedful.errors import Mistake
 from heedful.explainers import EXPLAINERS
 from heedful.models import build
 from heedful.models.model import Model
@@ -33,7 +37,7 @@ def made(**settings: Any) -> tuple[Model, Batch]:
 @pytest.mark.parametrize("encoder", ["bilstm", "cnn", "average"])
 def test_the_query_has_embeddings_of_its_own(encoder: str) -> None:
     shared, batch = made(encoder=encoder)
-    model, separate = made(encoder=encoder, separate_embeddings=True)
+    model, separate = made(encoder=encoder, as_published={"separate_embeddings": True})
     n, network = len(VOCABULARY), model.network
     assert batch.query is not None
     assert separate.query is not None
@@ -50,7 +54,11 @@ def test_the_query_has_embeddings_of_its_own(encoder: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [{"separate_embeddings": True}, {"encoder": "cnn", "query_pooling": "max_of_words"}]
+    "settings",
+    [
+        {"as_published": {"separate_embeddings": True}},
+        {"encoder": "cnn", "as_published": {"query_pooling": "max_of_words"}},
+    ],
 )
 @pytest.mark.parametrize("name", ["gradient_x_input", "integrated_gradients", "lrp", "occlusion", "omission", "mask"])
 def test_scores_of_passage_and_query_alone_are_those_in_the_batch(name: str, settings: dict[str, Any]) -> None:
@@ -65,7 +73,7 @@ def test_scores_of_passage_and_query_alone_are_those_in_the_batch(name: str, set
 
 
 def test_a_feature_of_the_query_is_the_largest_over_its_words() -> None:
-    model, batch = made(encoder="cnn", query_pooling="max_of_words")
+    model, batch = made(encoder="cnn", as_published={"query_pooling": "max_of_words"})
     network, query = model.network, batch.query
     assert query is not None
     with torch.no_grad():
@@ -75,3 +83,37 @@ def test_a_feature_of_the_query_is_the_largest_over_its_words() -> None:
     for i in range(2):
         words = states[i, 1 : int(query.present[i].sum()) - 1]  # no marker
         torch.testing.assert_close(Q[i], words.max(0).values)
+
+
+def test_settings_of_the_published_code_have_a_section_of_their_own_in_each_part() -> None:
+    given = {"epochs": 3, "as_published": {"keep_from": 2, "separate_embeddings": True, "min_words": 7}}
+    config = api.configure("planted-word", settings=given)
+    assert config.training.as_published.keep_from == 2
+    assert config.model.as_published.separate_embeddings
+    assert config.data.as_published.min_words == 7
+    assert api.configure("planted-word", settings={"as_published": {}}) == api.configure("planted-word")
+    assert "as_published" not in api.configure("planted-word").model_dump_json()
+    typed = train_words(config)
+    (published,) = (word.removeprefix("as_published=") for word in typed if word.startswith("as_published="))
+    assert json.loads(published) == given["as_published"]
+    for wrong, says in (({"keepfrom": 2}, "keep_from"), (2, "settings by their names")):
+        with pytest.raises(Mistake, match=says):
+            api.configure("planted-word", settings={"as_published": wrong})
+    with pytest.raises(Mistake, match="there is no") as refused:
+        api.configure("planted-word", settings={"keep_from": 2})
+    assert "as_published" not in str(refused.value)
+
+
+def test_settings_of_kept_runs_are_read_by_the_names_of_today() -> None:
+    """docs/results/*.parquet, whose runs cannot be made again, say them without a section."""
+    flat = {
+        "dataset": "cnn",
+        "data": {"vocabulary": "all", "min_df": 2},
+        "model": {"encoder": "cnn", "query_pooling": "max_of_words"},
+        "training": {"reduction": "mean", "batches": "sorted", "epochs": 8},
+    }
+    config = RunConfig.parse(stored_settings(flat), "a file")
+    assert (config.data.as_published.vocabulary, config.data.min_df) == ("all", 2)
+    assert config.model.as_published.query_pooling == "max_of_words"
+    assert (config.training.as_published.reduction, config.training.as_published.batches) == ("mean", "sorted")
+    assert RunConfig.parse(stored_settings(config.model_dump(mode="json")), "a file") == config

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 from heedful.errors import Mistake
+from heedful.files import clean, link, whole_file, whole_folder, write_json
 from heedful.store.arrays import read_arrays, write_arrays
 from heedful.store.checks import Damaged, check_sums, read_signed, read_sums, write_signed, write_sums
-from heedful.store.files import clean, link, whole_file, whole_folder, write_json
 from heedful.store.locks import lock
 from heedful.store.results import Results
 from heedful.store.run import Run, create, runs_in
@@ -52,7 +52,7 @@ def test_a_folder_that_another_has_put_there_stays(tmp_path: Path) -> None:
 
 def test_clean_takes_what_the_dead_left_and_nothing_of_the_living(tmp_path: Path) -> None:
     dies = (
-        "import os, sys; from pathlib import Path; from heedful.store.files import whole_file, whole_folder\n"
+        "import os, sys; from pathlib import Path; from heedful.files import whole_file, whole_folder\n"
         "folder = Path(sys.argv[1])\n"
         "with whole_file(folder / 'dead'), whole_folder(folder / 'deads') as b:\n"
         "    (b / 'x').write_text('x'); os.kill(os.getpid(), 9)"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.config import DataOptions
+from heedful.config import DataAsPublished, DataOptions
 from heedful.data.corpora import load as corpora
 from heedful.data.corpora.splits import draw_subset
 from heedful.data.text.tokenise import tokenizer
@@ -94,9 +95,15 @@ def test_short_texts_are_left_out_after_the_vocabulary_was_made_of_all(tmp_path:
         rows.writerow(("text", "label"))
         rows.writerows((f"one two three four number{'a' * i}", "yes" if i % 2 else "no") for i in range(30))
         rows.writerows([("rare", "yes"), ("seldom", "no")])
-    only = {"tokenizer": "whitespace", "min_words": 3}
-    kept = corpora.load(file, options=DataOptions(**only))  # type: ignore[arg-type]
-    all_ = corpora.load(file, options=DataOptions(**only, vocabulary="all"))  # type: ignore[arg-type]
+    kept, all_ = (
+        corpora.load(
+            file,
+            options=DataOptions(
+                tokenizer="whitespace", as_published=DataAsPublished(min_words=3, vocabulary=vocabulary)
+            ),
+        )
+        for vocabulary in get_args(DataAsPublished.model_fields["vocabulary"].annotation)
+    )
     assert kept.splits == all_.splits
     assert sum(len(kept[split]) for split in ("train", "dev", "test")) == 30
     assert kept.only_words == ()

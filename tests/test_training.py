@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pytest
 import torch
 from torch.nn import functional as F
 
-from heedful.config import ModelConfig, TrainingConfig
+from heedful.config import ModelConfig, TrainingAsPublished, TrainingConfig
 from heedful.data.text.batching import CPU, Encoded, Texts
 from heedful.models import AttentiveClassifier, build
 from heedful.models.attentive.classifier import AttentiveOutput
@@ -279,9 +280,12 @@ def test_the_mean_of_the_batch_is_a_smaller_gradient_and_weight_decay_may_be_on_
     """One SGD-like look: the gradient of the mean is that of the sum over the number of texts."""
     train = encoded(8)
     norms = {}
-    for reduction in ("sum", "mean"):
+    reductions: tuple[Literal["sum", "mean"], ...] = ("sum", "mean")
+    for reduction in reductions:
         model, seen = small(), list[float]()
-        config = TrainingConfig(epochs=1, batch_size=8, reduction=reduction, weight_decay=0.0)
+        config = TrainingConfig(
+            epochs=1, batch_size=8, weight_decay=0.0, as_published=TrainingAsPublished(reduction=reduction)
+        )
 
         def note(*_: object, model: AttentiveClassifier = model, seen: list[float] = seen) -> None:
             seen.append(float(torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]).norm()))
@@ -289,14 +293,19 @@ def test_the_mean_of_the_batch_is_a_smaller_gradient_and_weight_decay_may_be_on_
         list(fit(model, train, encoded(8, 1), config, 0, on_step=note))
         norms[reduction] = seen[0]
     assert norms["sum"] == pytest.approx(8 * norms["mean"], rel=1e-5)
-    free, held = (make_optimiser(small(), TrainingConfig(attention_decay=on)) for on in (False, True))
+    free, held = (
+        make_optimiser(small(), TrainingConfig(as_published=TrainingAsPublished(attention_decay=on)))
+        for on in (False, True)
+    )
     assert [group["weight_decay"] for group in free.param_groups] == [1e-5, 0.0]
     assert [group["weight_decay"] for group in held.param_groups] == [1e-5]
 
 
 def test_an_epoch_before_the_first_to_be_kept_is_not() -> None:
     train, dev, model = encoded(100), encoded(40, 1), small()
-    config = CONFIG.model_copy(update={"learning_rate": 1e-3, "keep_from": 3, "weight_decay": 0.0})
+    config = CONFIG.model_copy(
+        update={"learning_rate": 1e-3, "weight_decay": 0.0, "as_published": TrainingAsPublished(keep_from=3)}
+    )
     states = list(fit(model, train, dev, config, seed=0))
     assert [epoch.best for epoch in states[-1].history[:3]] == [False, False, True]
     assert torch.equal(states[2].best["decoder.theta.weight"], states[2].weights["decoder.theta.weight"])

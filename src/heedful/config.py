@@ -18,6 +18,7 @@ EditName = Annotated[str, AfterValidator(CORPUS_EDITS.check)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]  # what generators and the columns of tables hold
 Size = Annotated[int, Field(ge=1, le=65_536)]  # of a vector; more is a slip of the hand, and fills any memory
 CROSS_ENTROPY = "cross_entropy"  # what a model is trained to do where nothing else is said
+AS_PUBLISHED = "as_published"  # the section of settings that only imitate what the code of Jain & Wallace 2019 does
 
 
 class Config(BaseModel):
@@ -57,6 +58,14 @@ class EditConfig(Config):
     options: dict[str, Any] = Field(default_factory=dict)
 
 
+class DataAsPublished(Config):
+    """A text of fewer words than `min_words` is left out, and so are texts that are too long, but only after the
+    vocabulary was made of all."""
+
+    min_words: int | None = Field(default=None, ge=1, lt=2**63, exclude_if=lambda value: value is None)
+    vocabulary: Literal["kept", "all"] = Field(default="kept", exclude_if=lambda value: value == "kept")
+
+
 class DataOptions(Config):
     """How a corpus is to be read. `None` means: as the corpus says, or as the file's own column names tell."""
 
@@ -77,10 +86,6 @@ class DataOptions(Config):
     dev_fraction: float = Field(default=0.15, ge=0, lt=1)  # of one's own training rows, without a dev split
     test_fraction: float = Field(default=0.2, ge=0, lt=1)  # of one's own rows, without a test split
     skip_bad: bool = False  # leave broken rows out and list them, instead of stopping at the first
-    # As the code of Jain & Wallace has it on some corpora: a text of fewer words is left out, and so are texts that are
-    # too long, but only after the vocabulary was made of all.
-    min_words: int | None = Field(default=None, ge=1, lt=2**63, exclude_if=lambda value: value is None)
-    vocabulary: Literal["kept", "all"] = Field(default="kept", exclude_if=lambda value: value == "kept")
     # So many rows of a split, drawn by label with `subset_seed`, before dev and test are drawn from training rows.
     train_rows: int | None = Field(default=None, ge=1, lt=2**63, exclude_if=lambda value: value is None)
     dev_rows: int | None = Field(default=None, ge=1, lt=2**63, exclude_if=lambda value: value is None)
@@ -89,12 +94,23 @@ class DataOptions(Config):
     # Words that are evidence wherever they stand, in place of what the corpus marks.
     evidence_words: tuple[str, ...] | None = Field(default=None, exclude_if=lambda value: value is None)
     edit: EditConfig | None = Field(default=None, exclude_if=lambda value: value is None)
+    as_published: DataAsPublished = Field(
+        default=DataAsPublished(), exclude_if=lambda value: value == DataAsPublished()
+    )
 
     @property
     def subset(self) -> dict[Split, int]:
         """Of which splits only so many rows are used."""
         wanted: dict[Split, int | None] = {"train": self.train_rows, "dev": self.dev_rows, "test": self.test_rows}
         return {split: n for split, n in wanted.items() if n is not None}
+
+
+class ModelAsPublished(Config):
+    """How a CNN makes one vector of a query's states (in their code the largest of each feature over the words), and
+    whether passage and query have embeddings of their own."""
+
+    query_pooling: Literal["mean", "max_of_words"] = Field(default="mean", exclude_if=lambda value: value == "mean")
+    separate_embeddings: bool = Field(default=False, exclude_if=lambda value: not value)
 
 
 class ModelConfig(Config):
@@ -118,15 +134,14 @@ class ModelConfig(Config):
     dropout_words: float = Field(default=0.0, ge=0, lt=1, exclude_if=lambda value: value == 0)
     dropout_sentences: float = Field(default=0.0, ge=0, lt=1, exclude_if=lambda value: value == 0)
     dropout_output: float = Field(default=0.0, ge=0, lt=1, exclude_if=lambda value: value == 0)
-    # How a CNN makes one vector of a query's states, and whether passage and query have embeddings of their own: in the
-    # code of Jain & Wallace the largest of each feature over the words, and yes.
-    query_pooling: Literal["mean", "max_of_words"] = Field(default="mean", exclude_if=lambda value: value == "mean")
-    separate_embeddings: bool = Field(default=False, exclude_if=lambda value: not value)
     # Each state is joined by the embedding of its word (Tutek & Snajder 2020): embedding_dim numbers more.
     concatenate: bool = Field(default=False, exclude_if=lambda value: not value)
     # The model whose attention this one has, in place of its own (models/attentive/imposed.py). Its `attention` is then
     # uniform.
     imposed: ModelConfig | None = Field(default=None, exclude_if=lambda value: value is None)
+    as_published: ModelAsPublished = Field(
+        default=ModelAsPublished(), exclude_if=lambda value: value == ModelAsPublished()
+    )
 
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
@@ -147,6 +162,18 @@ class ModelConfig(Config):
         """With the size of the word vectors that it was given, which its imposed model was given, too."""
         imposed = None if self.imposed is None else self.imposed.with_vectors(dim)
         return self.model_copy(update={"embedding_dim": dim, "imposed": imposed})
+
+
+class TrainingAsPublished(Config):
+    """In their code of questions and inferences the gradient is that of the batch's mean loss, weight decay is on
+    attention, too, and the first epoch is never kept (`keep_from`)."""
+
+    reduction: Literal["sum", "mean"] = Field(default="sum", exclude_if=lambda value: value == "sum")
+    attention_decay: bool = Field(default=False, exclude_if=lambda value: not value)
+    # Which texts meet in a batch. pools: those of like length, of a hundred batches' texts at random. sorted: as there
+    # all are sorted by the length of the passage, give or take a tenth, and cut.
+    batches: Literal["pools", "sorted"] = Field(default="pools", exclude_if=lambda value: value == "pools")
+    keep_from: int = Field(default=1, ge=1, exclude_if=lambda value: value == 1)  # the first epoch to be kept
 
 
 class TrainingConfig(Config):
@@ -179,16 +206,11 @@ class TrainingConfig(Config):
     mask_words: float = Field(  # of this share of the texts words are hidden at random, in every epoch others
         default=0.0, ge=0, le=1, exclude_if=lambda value: value == 0
     )
-    # The gradient of the batch's summed loss, or of its mean: in the code of Jain & Wallace that of classification, and
-    # that of questions and inferences, where weight decay is on attention, too, and the first epoch is never kept.
-    reduction: Literal["sum", "mean"] = Field(default="sum", exclude_if=lambda value: value == "sum")
-    attention_decay: bool = Field(default=False, exclude_if=lambda value: not value)
-    # Which texts meet in a batch. pools: those of like length, of a hundred batches' texts at random. sorted: as in the
-    # code of Jain & Wallace all are sorted by the length of the passage, give or take a tenth, and cut.
-    batches: Literal["pools", "sorted"] = Field(default="pools", exclude_if=lambda value: value == "pools")
-    keep_from: int = Field(default=1, ge=1, exclude_if=lambda value: value == 1)  # the first epoch to be kept
     halve_rate: bool = Field(  # the learning rate is halved after every epoch that was not the best
         default=False, exclude_if=lambda value: not value
+    )
+    as_published: TrainingAsPublished = Field(
+        default=TrainingAsPublished(), exclude_if=lambda value: value == TrainingAsPublished()
     )
 
 
@@ -234,3 +256,20 @@ class EvaluationConfig(Config):
     seed: Seed = 0  # of chance in the experiments: that of the model's training, if known
     model: ModelConfig | None = Field(default=None, exclude_if=lambda value: value is None)
     vectors: str | None = None
+
+
+def stored_settings(values: dict[str, Any]) -> dict[str, Any]:
+    """A run's settings as they are called today. The 419 runs of docs/results cannot be made again: in their files, and
+    in runs of that time, what is in the sections `as_published` now stands beside them, without a section."""
+    renamed = dict(values)
+    sections: dict[str, type[Config]] = {
+        "data": DataAsPublished,
+        "model": ModelAsPublished,
+        "training": TrainingAsPublished,
+    }
+    for part, section in sections.items():
+        flat = {name: value for name, value in (values.get(part) or {}).items() if name in section.model_fields}
+        if flat:
+            rest = {name: value for name, value in values[part].items() if name not in flat}
+            renamed[part] = rest | {AS_PUBLISHED: flat}
+    return renamed

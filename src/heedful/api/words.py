@@ -20,7 +20,7 @@ from heedful.errors import Mistake, short
 from heedful.explanation import drawing as colours
 from heedful.explanation.drawing import Pair, Pairs, visible
 from heedful.explanation.explanation import ENDINGS, Explanation
-from heedful.explanation.files import whole_file
+from heedful.files import check_name, whole_file
 from heedful.records import Example
 
 if TYPE_CHECKING:
@@ -272,6 +272,7 @@ def write(shown: Explanation | Pairs, path: Path) -> None:
         return
     if path.suffix not in (".html", ".json"):
         raise Mistake(f"--output {path}: the ending must be .html or .json.")
+    check_name(path)
     with whole_file(path) as partial:
         text = shown.to_json() if path.suffix == ".json" else colours.page(shown.to_html())
         partial.write_text(text, encoding="utf-8")

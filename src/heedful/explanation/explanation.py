@@ -17,18 +17,17 @@ from heedful.explanation.checks import check_columns, check_ids
 from heedful.explanation.columns import Columns
 from heedful.explanation.drawing import INK, LEGEND, LEVELS, Sign, colour, fragment, page
 from heedful.explanation.files import (
-    LONGEST_NAME,
     json_of,
     read_json,
     read_parquet,
     tables,
-    whole_file,
     write_csv,
     write_parquet,
 )
 from heedful.explanation.record import Attribution, Check, Cost, Explained, Part
 from heedful.explanation.table import plain_strings, tidy_table
 from heedful.explanation.views import columns_of, views
+from heedful.files import LONGEST_NAME, check_name, whole_file
 from heedful.records import MethodKind
 
 if TYPE_CHECKING:
@@ -158,6 +157,7 @@ class Explanation:
         path = Path(path)
         if path.suffix not in ENDINGS and (path.suffix or len(path.name) > LONGEST_NAME or not path.is_dir()):
             raise Mistake(f"{path}: the ending must be {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}.")
+        check_name(path)
         with whole_file(path) as partial:
             if path.suffix == ".parquet":
                 write_parquet(self.columns, self.run, partial)

@@ -3,19 +3,16 @@
 A Parquet file is the tidy table with one more column, `record`, that keeps what the table does not say (texts,
 probabilities, checks, costs, options). Row groups hold whole examples, so that writing takes the memory of one group,
 however long the explanation is; the first row of each group has the records of its examples, as an Arrow stream
-(`pyarrow.ipc.open_stream`). In files of format 1 the first row of each example has its record, as JSON.
+(`pyarrow.ipc.open_stream`).
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -24,34 +21,14 @@ from pyarrow import csv
 
 from heedful.errors import Mistake
 from heedful.explanation.checks import check_columns
-from heedful.explanation.columns import Columns, Floats
+from heedful.explanation.columns import Columns
 from heedful.explanation.record import Attribution, Check, Cost, Explained
 from heedful.explanation.table import columns_of_records, plain_strings, records_of, tidy_table
 from heedful.explanation.views import columns_of
 from heedful.records import Words
 
 FORMAT = "heedful explanation 2"
-FORMATS = ("heedful explanation 1", FORMAT)  # that can be read
-LONGEST_NAME = 255  # bytes of a file's name, everywhere
 ROW_GROUP = 2**17  # rows written at once
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """A temporary path to write to; it becomes `path` when the block ends well, and vanishes otherwise."""
-    wrong = Mistake(f"{str(path)[:200]} cannot be written: give the name of a file in a folder that exists.")
-    try:
-        writable = path.parent.is_dir() and not path.is_dir() and "\x00" not in path.name
-    except OSError:  # a name of 300 characters
-        writable = False
-    if not writable or len(path.name.encode(errors="replace")) > LONGEST_NAME:
-        raise wrong
-    partial = path.with_name(f".{uuid4().hex}.partial")
-    try:
-        yield partial
-        os.replace(partial, path)  # noqa: PTH105
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def tables(columns: Columns, run: str) -> Iterator[pa.Table]:
@@ -102,7 +79,7 @@ def write_csv(columns: Columns, run: str, path: Path) -> None:
 
 
 def read_parquet(path: Path) -> tuple[Columns, str]:
-    """What `write_parquet` wrote, in this version or before."""
+    """What `write_parquet` wrote."""
     try:
         there = path.is_file()
     except OSError:  # a name of 300 characters
@@ -112,7 +89,7 @@ def read_parquet(path: Path) -> tuple[Columns, str]:
     try:
         table = pq.ParquetFile(path).read()
         facts = json.loads((table.schema.metadata or {})[b"heedful"])
-        if facts["format"] not in FORMATS:
+        if facts["format"] != FORMAT:
             raise KeyError(facts["format"])
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         raise Mistake(f"{path} is not a Parquet file that Explanation.save wrote ({error}).") from None
@@ -128,24 +105,10 @@ def read_parquet(path: Path) -> tuple[Columns, str]:
 
 def _columns(table: pa.Table, facts: dict[str, Any]) -> Columns:
     records, scores = table["record"].drop_null().to_pylist(), table["score"].to_numpy()
-    if facts["format"] != FORMAT:
-        return columns_of(list(_explained_with_scores(records, scores)))
     if not records:
         return columns_of([])
     label_sets = tuple(map(tuple, facts["labels"]))
-    answers = tuple(facts.get("answers", ()))  # files of before have none
-    return check_columns(columns_of_records(_of_streams(records), scores, label_sets, answers))
-
-
-def _explained_with_scores(records: list[str], scores: Floats) -> Iterator[Explained]:
-    """JSON records that count their scores instead of telling them: rows are in the order of attributions."""
-    row = 0
-    for text in records:
-        record = json.loads(text)
-        for a in record["attributions"]:
-            for part, n in a["scores"].items():
-                a["scores"][part], row = scores[row : row + n], row + n
-        yield explained_of(record)
+    return check_columns(columns_of_records(_of_streams(records), scores, label_sets, tuple(facts["answers"])))
 
 
 def _agree(columns: Columns, run: str, table: pa.Table) -> bool:
@@ -169,7 +132,7 @@ def json_of(examples: Iterable[Explained], run: str) -> Iterator[str]:
 def read_json(text: str) -> tuple[Columns, str]:
     try:
         record = json.loads(text)
-        if record["format"] in FORMATS:
+        if record["format"] == FORMAT:
             return columns_of([explained_of(each) for each in record["examples"]]), record["run"]
     except (ValueError, KeyError, TypeError, RecursionError):
         pass
@@ -195,8 +158,8 @@ def explained_of(record: dict[str, Any]) -> Explained:
         query=None if record["query"] is None else words(record["query"]),
         truth=record["truth"],
         word_index=record["word_index"],
-        unknown=record.get("unknown", {}),
-        answers=record.get("answers", "one label"),
+        unknown=record["unknown"],
+        answers=record["answers"],
     )
 
 

@@ -148,7 +148,7 @@ def columns_of_records(
     shared = (facts.field(name).to_pylist() for name in ("method", "kind", "signed", "removal", "options"))
     methods_of = [Method(*each) for each in zip(*shared, strict=True)]
     methods = {method: place for place, method in enumerate(dict.fromkeys(methods_of))}
-    own = {field.name: _own(facts, field.name) for field in fields(Attributions) if field.name != "method"}
+    own = {field.name: _numpy(facts.field(field.name)) for field in fields(Attributions) if field.name != "method"}
     columns = Columns(
         label_sets,
         tuple(methods),
@@ -157,7 +157,7 @@ def columns_of_records(
             *map(_counts, lists.values()),
         ),
         TextColumns(_numpy(texts.field("text")), _numpy(texts.field("split")), _counts(positions)),
-        Positions(*(_position(positions.flatten(), name) for name in POSITION)),
+        Positions(*(_numpy(positions.flatten().field(name)) for name in POSITION)),
         Attributions(
             np.array([methods[method] for method in methods_of], dtype=np.int64),
             **own,
@@ -171,18 +171,6 @@ def columns_of_records(
     if (begin.scores[-1], begin.probabilities[-1]) != told or not ((n_texts == 1) | (n_texts == 2)).all():
         raise ValueError("the records do not count what is there")
     return columns
-
-
-def _own(facts: pa.StructArray, name: str) -> NDArray[Any]:
-    """Files of before do not tell the spread."""
-    known = [field.name for field in facts.type]
-    return _numpy(facts.field(name)) if name in known else np.full(len(facts), np.nan)
-
-
-def _position(positions: pa.StructArray, name: str) -> NDArray[Any]:
-    """Files of before do not tell which words were unknown."""
-    known = [field.name for field in positions.type]
-    return _numpy(positions.field(name)) if name in known else np.zeros(len(positions), dtype=np.bool_)
 
 
 def _counts(lists: pa.ListArray) -> Ints:

@@ -8,8 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from heedful.measure.rank import inversions
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
@@ -19,14 +17,11 @@ def top_k_overlap(a: ArrayLike, b: ArrayLike, mask: ArrayLike, k: int | float) -
 
     k as in `how_many`. Undefined: no token, or a nan among the scores.
     """
-    shared, size = _shared(a, b, mask, k)
-    return _divide(shared, size)
-
-
-def top_k_jaccard(a: ArrayLike, b: ArrayLike, mask: ArrayLike, k: int | float) -> Floats:
-    """|A & B| / |A | B| of the same two sets. (n,), nan where undefined."""
-    shared, size = _shared(a, b, mask, k)
-    return _divide(shared, 2 * size - shared)
+    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    mask = np.asarray(mask, dtype=np.bool_)
+    shared = (top_k(a, mask, k) & top_k(b, mask, k)).sum(axis=1)
+    broken = ((np.isnan(a) | np.isnan(b)) & mask).any(axis=1)
+    return _divide(shared, np.where(broken, 0, how_many(mask.sum(axis=1), k)))
 
 
 def expected_overlap(n_tokens: ArrayLike, k: int | float) -> Floats:
@@ -66,15 +61,6 @@ def undefined(values: ArrayLike) -> int:
     return int(np.isnan(np.asarray(values, dtype=np.float64)).sum())
 
 
-def _shared(a: ArrayLike, b: ArrayLike, mask: ArrayLike, k: int | float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The sizes of A & B and of A; size 0 where undefined."""
-    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    mask = np.asarray(mask, dtype=np.bool_)
-    shared = (top_k(a, mask, k) & top_k(b, mask, k)).sum(axis=1)
-    broken = ((np.isnan(a) | np.isnan(b)) & mask).any(axis=1)
-    return shared, np.where(broken, 0, how_many(mask.sum(axis=1), k))
-
-
 def _divide(part: NDArray[np.int64], whole: NDArray[np.int64]) -> Floats:
     """part / whole, nan where whole is not positive."""
     result = np.full(whole.shape, np.nan)
@@ -82,11 +68,8 @@ def _divide(part: NDArray[np.int64], whole: NDArray[np.int64]) -> Floats:
     return result
 
 
-# What a random ranking gets, without drawing any: the law of tau and of the overlap of the k highest.
-#
-# The floor of an agreement experiment is usually measured by ranking the words at random. Without ties its law is
-# known, so the mean over a corpus and how far it may stray can be written down (Kendall 1970, chapter 5; the overlap
-# is hypergeometric).
+# What a random ranking gets, without drawing any. Without ties the law of tau is known, so the mean over a corpus and
+# how far it may stray can be written down (Kendall 1970, chapter 5).
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,38 +87,12 @@ class Floor:
         return float(2 * ndtr(-abs(mean - self.expected) / self.std))
 
 
-def tau_law(tokens: int) -> tuple[Floats, Floats]:
-    """The values that tau takes for random rankings of so many tokens without ties, and their probabilities."""
-    if tokens < 2:
-        raise ValueError(f"tau needs at least two tokens; given {tokens}")
-    ways = inversions(tokens, tokens * (tokens - 1) // 2)
-    total, pairs = sum(ways), len(ways) - 1
-    return 1 - 2 * np.arange(pairs + 1) / pairs, np.array([w / total for w in ways])
-
-
 def tau_floor(n_tokens: ArrayLike) -> Floor:
     """The mean of tau over texts of these lengths: expected 0, var tau = 2 (2T + 5) / (9 T (T - 1)) for each."""
     t = np.asarray(n_tokens, dtype=np.float64)
     t = t[t >= 2]
     variance = 2 * (2 * t + 5) / (9 * t * (t - 1))
     return Floor(len(t), 0.0, float(np.sqrt(variance.sum()) / len(t))) if len(t) else _NONE
-
-
-def overlap_law(tokens: int, k: int | float) -> Floats:
-    """P(|A & B| = 0, 1, ... k) for the k highest of two rankings, one of them random: hypergeometric."""
-    from scipy import stats  # late: it takes a second to load
-
-    size = int(how_many(np.array([tokens]), k)[0])
-    return np.asarray(stats.hypergeom(tokens, size, size).pmf(np.arange(size + 1)))
-
-
-def overlap_floor(n_tokens: ArrayLike, k: int | float) -> Floor:
-    """The mean of `top_k_overlap` over texts of these lengths: expected k / T for each."""
-    t = np.asarray(n_tokens, dtype=np.int64)
-    t = t[t >= 1]
-    share = how_many(t, k) / np.maximum(t, 1)  # expected
-    variance = (1 - share) ** 2 / np.maximum(t - 1, 1)  # of a hypergeometric count over k
-    return Floor(len(t), float(share.mean()), float(np.sqrt(variance.sum()) / len(t))) if len(t) else _NONE
 
 
 _NONE = Floor(0, float("nan"), float("nan"))

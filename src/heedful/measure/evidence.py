@@ -115,11 +115,6 @@ def mean_rank(ranked: Ranked) -> Floats:
     return _where(ranked.m > 0, (ranked.found * rank).sum(1) / np.maximum(ranked.m, 1))
 
 
-def best_rank(ranked: Ranked) -> Floats:
-    """The mean rank that the evidence words would have at the top: (m + 1) / 2."""
-    return _where(ranked.m > 0, (ranked.m + 1) / 2)
-
-
 def roc_auc(ranked: Ranked) -> Floats:
     """How often an evidence word stands above one that is none; nan where every word is evidence."""
     m, rest = ranked.m, ranked.n - ranked.m

@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-
-
-class ClassReport(TypedDict):
-    """One class against the rest."""
-
-    precision: float
-    recall: float
-    f1: float
-    support: int  # examples that really are of this class
 
 
 def performance(labels: ArrayLike, probabilities: ArrayLike) -> dict[str, float]:
@@ -55,18 +44,6 @@ def f1_of_labels(labels: ArrayLike, predicted: ArrayLike) -> float:
     if max(y.max(), p.max()) <= 1:
         return float(f1_score(y, p, pos_label=1, zero_division=0))
     return float(f1_score(y, p, average="macro", zero_division=0))
-
-
-def per_class(labels: ArrayLike, probabilities: ArrayLike) -> tuple[ClassReport, ...]:
-    """Precision, recall, F1 and support of every class, in the order of the columns; 0 where 0 / 0."""
-    from sklearn.metrics import precision_recall_fscore_support
-
-    y, p = _checked(labels, probabilities)
-    columns = precision_recall_fscore_support(y, p.argmax(axis=1), labels=np.arange(p.shape[1]), zero_division=0)
-    return tuple(
-        ClassReport(precision=float(a), recall=float(b), f1=float(c), support=int(d))
-        for a, b, c, d in zip(*columns, strict=True)
-    )
 
 
 def _areas(y: NDArray[np.int64], p: NDArray[np.float64]) -> tuple[float, float]:

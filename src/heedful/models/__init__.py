@@ -50,8 +50,9 @@ def build(
 
 def _with_settings(part: Callable[..., Any], config: ModelConfig) -> Callable[..., Any]:
     """A part that names a setting of the configuration (`activation`) as its keyword is given it."""
-    names = set(inspect.signature(part).parameters) & set(ModelConfig.model_fields)
-    return partial(part, **{name: getattr(config, name) for name in names}) if names else part
+    settings = {**dict(config), **dict(config.as_published)}
+    names = set(inspect.signature(part).parameters) & set(settings)
+    return partial(part, **{name: settings[name] for name in names}) if names else part
 
 
 __all__ = ["ATTENTIONS", "ENCODERS", "AttentiveClassifier", "Output", "build"]

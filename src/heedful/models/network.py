@@ -120,16 +120,6 @@ class SelfAttends(Attends, Protocol):
         ...
 
 
-class PoolsByAttention(Differentiable, Attends, Protocol):
-    """The four steps of the attentive classifier: the exact questions live here."""
-
-    def encode(self, x: Tensor, present: Tensor) -> Tensor: ...
-    def attend(self, h: Tensor, mask: Tensor, query: Tensor | None = None) -> Tensor: ...
-    def decode(
-        self, h: Tensor, alpha: Tensor, query: Tensor | None = None, candidates: Tensor | None = None
-    ) -> Tensor: ...
-
-
 class Trainable(Network, Protocol):
     """A network whose weights can change: what `fit` and the objectives ask of it."""
 

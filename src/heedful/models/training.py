@@ -103,7 +103,7 @@ def fit(
                 for part in parts(indices, lengths, most):
                     batch = texts.batch(part)
                     loss = loss_of(model.learn(batch, attention), batch)
-                    (loss / len(indices) if config.reduction == "mean" else loss).backward()  # type: ignore[no-untyped-call]
+                    (loss / len(indices) if config.as_published.reduction == "mean" else loss).backward()  # type: ignore[no-untyped-call]
                     summed += loss.item()
                 take_step(optimiser, config, rate, step, config.epochs * len(steps), len(indices))
                 total += summed
@@ -116,7 +116,7 @@ def fit(
             score = -loss_on(model, dev, loss_of, attention, most)
         else:
             score = -mean_loss if metric == "loss" else scores[metric]
-        better = score > state.best_score and number >= config.keep_from
+        better = score > state.best_score and number >= config.as_published.keep_from
         epoch = Epoch(number, mean_loss, scores, score, better, time.perf_counter() - began)
         weights = copy(module.state_dict())
         state = TrainingState(
@@ -132,7 +132,7 @@ def fit(
 
 def cut_steps(train: Encoded, config: TrainingConfig, rng: np.random.Generator) -> list[Ints]:
     """The texts of each step of an epoch."""
-    if config.batches == "sorted":
+    if config.as_published.batches == "sorted":
         return cut_sorted(train.passages.lengths, config.batch_size, rng)
     return cut(train.lengths, config.batch_size, rng)
 
@@ -181,7 +181,9 @@ def take_step(
         group["lr"] = rate * due
     if config.clip is not None:  # of the mean over the examples
         learnt = [p for group in optimiser.param_groups for p in group["params"]]
-        torch.nn.utils.clip_grad_norm_(learnt, config.clip * (examples if config.reduction == "sum" else 1))
+        torch.nn.utils.clip_grad_norm_(
+            learnt, config.clip * (examples if config.as_published.reduction == "sum" else 1)
+        )
     optimiser.step()
 
 
@@ -219,7 +221,7 @@ def make_optimiser(model: Trainable, config: TrainingConfig) -> torch.optim.Opti
     model.embedding.weight.requires_grad_(config.train_embeddings)
     names = {name: p for name, p in model.module.named_parameters() if p.requires_grad}
     adamw = config.optimiser == "adamw"
-    decayed = config.attention_decay
+    decayed = config.as_published.attention_decay
     without = {n for n, p in names.items() if (p.dim() < 2 if adamw else not decayed and _is_attention(n))}
     groups = [
         {

@@ -11,7 +11,7 @@ from heedful.errors import Mistake
 from heedful.experiments.framework.verdict import Verdict
 from heedful.figures.figure import Spec
 from heedful.figures.theme import PALETTE, resolved
-from heedful.store.files import whole_file
+from heedful.files import whole_file
 
 
 @dataclass(frozen=True, slots=True)

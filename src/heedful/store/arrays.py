@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.files import whole_file
 from heedful.store.checks import Damaged
-from heedful.store.files import whole_file
 
 Arrays = Mapping[str, NDArray[Any]]
 

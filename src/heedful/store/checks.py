@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from heedful.store.files import whole_file, write_json
+from heedful.files import whole_file, write_json
 
 SUMS = "SHA256SUMS"  # in the form of the command sha256sum, so that `sha256sum -c SHA256SUMS` checks it, too
 OWN = "# of the lines below: "

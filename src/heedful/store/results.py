@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heedful.errors import Mistake
+from heedful.files import link, whole_file
 from heedful.store.checks import Damaged, HashFile, check_file, read_signed, sha256, write_signed
-from heedful.store.files import link, whole_file
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -32,11 +32,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.config import EvaluationConfig, RunConfig
+from heedful.config import EvaluationConfig, RunConfig, stored_settings
 from heedful.errors import Mistake
+from heedful.files import ENDING, whole_file, whole_folder, write_json
 from heedful.store.arrays import read_arrays, write_arrays
 from heedful.store.checks import SUMS, Damaged, HashFile, check_sums, read_sums, sha256, write_sums
-from heedful.store.files import ENDING, whole_file, whole_folder, write_json
 from heedful.store.results import Results
 from heedful.store.titles import attention_title
 
@@ -94,7 +94,7 @@ class Run:
         """How it was trained; a mistake where it was not trained here."""
         if self.trial is not None:
             raise Mistake(f"{self.path} was not trained: it holds what {self.trial.source.name} did on other data.")
-        return RunConfig.parse(self.info["config"], str(self.path / "config.json"))
+        return RunConfig.parse(stored_settings(self.info["config"]), str(self.path / "config.json"))
 
     @property
     def data_folders(self) -> tuple[Path, ...]:
@@ -108,7 +108,7 @@ class Run:
         config = self.info.get("config")
         if not isinstance(config, dict) or "source" not in config:
             return None
-        return EvaluationConfig.parse(config, str(self.path / "config.json"))
+        return EvaluationConfig.parse(stored_settings(config), str(self.path / "config.json"))
 
     @property
     def dataset(self) -> str:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heedful.errors import Mistake
+from heedful.files import whole_file
 from heedful.records import Example, Words
-from heedful.store.files import whole_file
 
 if TYPE_CHECKING:
     import pyarrow as pa

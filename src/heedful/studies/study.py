@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from heedful.config import AttentionName, Config, EncoderName, RunConfig
+from heedful.config import AS_PUBLISHED, AttentionName, Config, EncoderName, RunConfig
 from heedful.engine.tasks.configure import configure
 from heedful.experiments import Published
 
@@ -97,9 +97,9 @@ class Study(Config):
         )
         return configure(
             dataset,
-            data={**self.data, **here.data, **own.data},
-            model={**self.model, **sizes, **here.model, **sizes_here, **chosen},
-            training={**self.training, **here.training, **own.training},
+            data=layered(self.data, here.data, own.data),
+            model=layered(self.model, sizes, here.model, sizes_here, chosen),
+            training=layered(self.training, here.training, own.training),
             vectors=(vectors or self.vectors) if here.vectors else None,
             seed=seed,
         )
@@ -123,3 +123,14 @@ class Study(Config):
 
     def has(self, config: RunConfig, vectors: str | None = None) -> bool:
         return self.variant_of(config, vectors) is not None
+
+
+def layered(*layers: dict[str, Any]) -> dict[str, Any]:
+    """Later settings over earlier ones, and those of the section `as_published` one by one, too."""
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        before, own = merged.get(AS_PUBLISHED), layer.get(AS_PUBLISHED)
+        merged |= layer
+        if isinstance(before, dict) and isinstance(own, dict):
+            merged[AS_PUBLISHED] = before | own
+    return merged

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from heedful.config import RunConfig
+from heedful.config import RunConfig, stored_settings
 from heedful.engine.tasks.task import Request
 from heedful.errors import Mistake
 from heedful.experiments.framework.description import setting_of
@@ -67,7 +67,7 @@ def read_summaries(path: Path, study: Study) -> list[Finished]:
 
 
 def _finished(path: Path, study: Study, text: str, rows: Sequence[Mapping[str, Any]]) -> Finished:
-    config = RunConfig.parse(json.loads(text), str(path))
+    config = RunConfig.parse(stored_settings(json.loads(text)), str(path))
     variant, model = study.variant_of(config, config.vectors), config.model
     if variant is None:
         raise Mistake(

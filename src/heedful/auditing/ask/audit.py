@@ -267,7 +267,7 @@ def keep(audit: Audit) -> None:
 def write_files(audit: Audit, output: Path | None, junit: Path | None, model_card: Path | None) -> None:
     """The files that were asked for; each is whole or not there."""
     from heedful.auditing.pages import exports as xml
-    from heedful.store.files import whole_file
+    from heedful.files import whole_file
 
     made = ((output, audit.to_html), (junit, lambda: xml.junit(audit)), (model_card, audit.to_markdown))
     for path, make in made:

@@ -160,7 +160,7 @@ class InFolder(AuditSubject):
         return known
 
     def _remember(self, key: str, seconds: float) -> None:
-        from heedful.store.files import write_json
+        from heedful.files import write_json
 
         write_json(self.run.path / SECONDS, {**self._remembered(), key: round(seconds, 3)})
 

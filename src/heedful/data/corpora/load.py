@@ -146,9 +146,10 @@ def _refuse_file_options(name: str, options: DataOptions) -> None:
 
 
 def _adapt(recipe: Recipe, options: DataOptions) -> Recipe:
-    recipe = replace(recipe, tokenizer=options.tokenizer or recipe.tokenizer, vocabulary=options.vocabulary)
-    if options.min_words is not None:
-        recipe = replace(recipe, lengths=replace(recipe.lengths, above=options.min_words - 1))
+    published = options.as_published
+    recipe = replace(recipe, tokenizer=options.tokenizer or recipe.tokenizer, vocabulary=published.vocabulary)
+    if published.min_words is not None:
+        recipe = replace(recipe, lengths=replace(recipe.lengths, above=published.min_words - 1))
     return replace(recipe, labels=options.labels) if options.labels else recipe
 
 

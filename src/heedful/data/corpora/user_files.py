@@ -130,8 +130,8 @@ def recipe_for(columns: ColumnNames, options: DataOptions) -> Recipe:
         task=options.task or task,
         labels=options.labels,
         tokenizer=options.tokenizer or "spacy",
-        lengths=Lengths(above=(options.min_words or 1) - 1),
-        vocabulary=options.vocabulary,
+        lengths=Lengths(above=(options.as_published.min_words or 1) - 1),
+        vocabulary=options.as_published.vocabulary,
         dev_fraction=0.0 if whole else options.dev_fraction,
         test_fraction=0.0 if whole else options.test_fraction,
     )

@@ -100,7 +100,7 @@ class WordEncoder:
     @classmethod
     def of(cls, vocabulary: Vocabulary, tokenizer: TokenizerName, model: ModelConfig) -> WordEncoder:
         """As a model of this configuration reads."""
-        return cls(vocabulary, tokenizer, model.hierarchical, model.separate_embeddings)
+        return cls(vocabulary, tokenizer, model.hierarchical, model.as_published.separate_embeddings)
 
     @property
     def reserved(self) -> Reserved:

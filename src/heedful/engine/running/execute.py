@@ -13,7 +13,7 @@ from heedful.engine.running.workspace import Workspace
 from heedful.engine.tasks.plan import Plan, plan
 from heedful.engine.tasks.status import plan_status
 from heedful.errors import Mistake
-from heedful.store.files import clean
+from heedful.files import clean
 from heedful.store.run import Run
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful import experiments
-from heedful.config import FINE_TUNING, DataOptions, EvaluationConfig, RunConfig
+from heedful.config import AS_PUBLISHED, FINE_TUNING, DataOptions, EvaluationConfig, RunConfig
 from heedful.engine.running.workspace import Workspace
 from heedful.engine.tasks.configure import configure
 from heedful.engine.tasks.task import Task
@@ -36,10 +36,12 @@ def train_words(config: RunConfig) -> list[str]:
         words += ["--encoder", chosen["encoder"], "--attention", chosen["attention"]]
         usual = configure(config.dataset, model=chosen)
     words += ["--seed", str(config.seed), *(["--vectors", config.vectors] if config.vectors else [])]
+    published: dict[str, Any] = {}
     for part in ("data", "model", "training"):
         given, default = (getattr(one, part).model_dump(mode="json") for one in (config, usual))
+        published |= given.pop(AS_PUBLISHED, {})
         words += settings(given, default)
-    return words
+    return words + settings({AS_PUBLISHED: published} if published else {}, {})
 
 
 def settings(given: dict[str, Any], default: dict[str, Any]) -> list[str]:

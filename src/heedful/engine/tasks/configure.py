@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.config import (
+    AS_PUBLISHED,
     CROSS_ENTROPY,
     FINE_TUNING,
     Config,
@@ -86,11 +87,29 @@ def sort_settings(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     parts: dict[str, type[Config]] = {"data": DataOptions, "model": ModelConfig, "training": TrainingConfig}
     sorted_out: dict[str, dict[str, Any]] = {part: {} for part in parts}
     for name, value in settings.items():
+        if name == AS_PUBLISHED:
+            _sort_published(value, sorted_out, parts)
+            continue
         homes = [part for part, fields in parts.items() if name in fields.model_fields]
         if not homes:
-            raise one_of("setting", name, sorted(n for fields in parts.values() for n in fields.model_fields))
+            raise one_of(
+                "setting", name, sorted({n for fields in parts.values() for n in fields.model_fields} - {AS_PUBLISHED})
+            )
         sorted_out[homes[0]][name] = value
     return sorted_out
+
+
+def _sort_published(given: Any, sorted_out: dict[str, dict[str, Any]], parts: Mapping[str, type[Config]]) -> None:
+    """Each part has a section of this name, and each section its own settings."""
+    if not isinstance(given, Mapping):
+        raise Mistake(f"{AS_PUBLISHED}={short(given)}: it should be settings by their names, {{'keep_from': 2}}.")
+    sections = {part: fields.model_fields[AS_PUBLISHED].default for part, fields in parts.items()}
+    for name, value in given.items():
+        homes = [part for part, section in sections.items() if name in type(section).model_fields]
+        if not homes:
+            known = sorted(n for section in sections.values() for n in type(section).model_fields)
+            raise one_of(f"setting of {AS_PUBLISHED}", name, known)
+        sorted_out[homes[0]].setdefault(AS_PUBLISHED, {})[name] = value
 
 
 def drop_unset(values: dict[str, Any] | None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from heedful.experiments.framework.beside import seed_floor
 from heedful.experiments.framework.description import Column, Reason, Result, places_by, quartiles
-from heedful.experiments.framework.verdict import Grade, Verdict, Wording, border, ends, grade_at, percent
+from heedful.experiments.framework.verdict import Grade, Judgement, Verdict, Wording, border, grade_at, percent
 from heedful.figures.figure import Figure
 from heedful.measure.columns import column
 from heedful.measure.statistics import Interval, mean_interval
@@ -51,20 +51,22 @@ def epsilon_of(given: float | None, has_query: bool) -> float:
     return given if given is not None else 0.05 if has_query else 0.01
 
 
+JUDGEMENT = Judgement(QUESTION, RULE, WORDINGS, (PINNED, FREE), rising=False)
+
+
 def verdict(trial: Result) -> Verdict:
     """The mean of jsd / ceiling: how much of the possible distance is free while the prediction stays."""
     jsd, ceiling = column(trial.table, "jsd"), column(trial.table, "ceiling")
     defined = ~np.isnan(jsd) & (ceiling > 0)
     if not defined.any():
         sentence = "No text has two words or more: there is no other attention."
-        return Verdict(QUESTION, "unclear", "Undefined", sentence, RULE, "has no alternative", bars=(PINNED, FREE))
+        return JUDGEMENT.unclear("Undefined", sentence, "has no alternative")
     shares, most = jsd[defined] / ceiling[defined], column(trial.table, "bound")[defined] / ceiling[defined]
     low, high = mean_interval(shares, resamples=RESAMPLES, within=(0.0, 1.0))
     found = Interval(float(shares.mean()), low, high)
     exact = bool((column(trial.table, "exact")[defined] > 0).all())
     bound = None if exact else mean_interval(np.minimum(most, 1.0), resamples=RESAMPLES, within=(0.0, 1.0))[1]
     grade = grade_of_freedom(found.value, exact)
-    answer, clause = WORDINGS[grade]
     epsilon = epsilon_of(trial.options.get("epsilon"), trial.task != "classification")
     within = f"while the prediction changes by at most {epsilon:g}"
     least = "" if exact else "at least "
@@ -76,20 +78,8 @@ def verdict(trial: Result) -> Verdict:
         f"0.5, where ln 2 = 0.69 is the most possible.{border(found, PINNED, FREE)}"
     )
     # What was found is a lower bound: the truth is between the interval's lower end and that of the upper bounds.
-    value, low_end, high_end = ends(found if bound is None else Interval(found.value, low, max(high, bound)))
-    return Verdict(
-        QUESTION,
-        grade,
-        answer,
-        sentence,
-        RULE,
-        clause,
-        value,
-        low_end,
-        high_end,
-        bars=(PINNED, FREE),
-        rising=False,
-    )
+    known = found if bound is None else Interval(found.value, low, max(high, bound))
+    return JUDGEMENT.of(known, sentence, grade, says_border=False)
 
 
 def grade_of_freedom(share: float, exact: bool) -> Grade:

@@ -20,7 +20,7 @@ from heedful.config import Config
 from heedful.experiments.framework.description import Column, Measure, Reason, Result, Statistic, places_by
 from heedful.experiments.framework.experiment import Batches, Chunk, Experiment, Summary
 from heedful.experiments.framework.summary import Line, column, grouped, mean, quantiles, spread
-from heedful.experiments.framework.verdict import Grade, Verdict, Wording, border, ends, grade_at, interval
+from heedful.experiments.framework.verdict import Grade, Judgement, Verdict, Wording, interval
 from heedful.experiments.ground_truth.evidence import common_columns
 from heedful.measure.statistics import Interval
 from heedful.measure.statistics import summarise as summarise_values
@@ -72,31 +72,22 @@ def _line(table: pa.Table) -> Line:
     return found | {"chance": mean(column(table, "chance"))}
 
 
+JUDGEMENT = Judgement(QUESTION, RULE, WORDINGS, BARS, rising=False, counts=False)
+
+
 def verdict(trial: Result) -> Verdict:
     """By the mean conicity: less is better."""
     values = column(trial.table, "conicity")
     found = summarise_values(values, within=COLUMNS["conicity"].possible)
     if not found.n:
         nothing = "No text has states."
-        return Verdict(QUESTION, "unclear", "Undefined", nothing, RULE, "is empty", bars=BARS, counts=False)
+        return JUDGEMENT.unclear("Undefined", nothing, "is empty")
     mean_of = Interval(found.mean, found.low, found.high)
-    grade = grade_at(found.mean, *BARS, rising=False)
     sentence = (
         f"The mean |cosine| of the states of a text with their mean is {interval(mean_of)} over {found.n:,} texts; as "
-        f"many random directions would have {mean(column(trial.table, 'chance')):.2f}.{border(mean_of, *BARS)}"
+        f"many random directions would have {mean(column(trial.table, 'chance')):.2f}."
     )
-    return Verdict(
-        QUESTION,
-        grade,
-        WORDINGS[grade].answer,
-        sentence,
-        RULE,
-        WORDINGS[grade].clause,
-        *ends(mean_of),
-        bars=BARS,
-        counts=False,
-        rising=False,
-    )
+    return JUDGEMENT.of(mean_of, sentence)
 
 
 def reasons(trial: Result) -> Iterator[Reason]:

@@ -22,7 +22,7 @@ from heedful.experiments.attention.head_changes import Operation, change_heads, 
 from heedful.experiments.framework.description import Column, Measure, Reason, Result, Statistic, places_by
 from heedful.experiments.framework.experiment import Batches, Chunk, Experiment, Summary
 from heedful.experiments.framework.summary import Line, column, mean, plain, quantiles, spread
-from heedful.experiments.framework.verdict import Grade, Verdict, Wording, border, ends, grade_at, percent
+from heedful.experiments.framework.verdict import Grade, Judgement, Verdict, Wording, percent
 from heedful.figures.figure import Figure
 from heedful.measure.columns import Floats
 from heedful.measure.statistics import Interval, resampled_means
@@ -105,21 +105,22 @@ def share_negligible(changes: Floats) -> Interval:
     return Interval(value, min(value, float(low)), max(value, float(high)))
 
 
+JUDGEMENT = Judgement(QUESTION, RULE, WORDINGS, (SOME, MOST), rising=False)
+
+
 def verdict(trial: Result) -> Verdict:
     operation = judged_operation(operations_of(trial.table))
     changes = changes_by_head(trial.table, operation)
     found = share_negligible(changes)
     if np.isnan(found.value):
         none = "There is no text whose prediction could be asked for again."
-        return Verdict(QUESTION, "unclear", "Undefined", none, RULE, "is empty", bars=(SOME, MOST))
-    grade = grade_at(found.value, SOME, MOST, rising=False)
-    answer, clause = WORDINGS[grade]
+        return JUDGEMENT.unclear("Undefined", none, "is empty")
     n, heads = changes.shape
     sentence = (
         f"{percent(found)} of the {heads} heads can be {DONE[operation]}, one at a time, while the prediction moves by "
-        f"less than {NEGLIGIBLE:g} in the mean of {n:,} texts.{border(found, SOME, MOST)}"
+        f"less than {NEGLIGIBLE:g} in the mean of {n:,} texts."
     )
-    return Verdict(QUESTION, grade, answer, sentence, RULE, clause, *ends(found), bars=(SOME, MOST), rising=False)
+    return JUDGEMENT.of(found, sentence)
 
 
 def figures(trial: Result) -> Iterator[Figure]:

@@ -19,7 +19,7 @@ from heedful.experiments.framework.comparison import SETTING, Comparison, Eviden
 from heedful.experiments.framework.description import Column, Measure, Reason, Result, Statistic, places_by, quartiles
 from heedful.experiments.framework.experiment import Batches, Chunk, Experiment, Floats, Summary, generators
 from heedful.experiments.framework.summary import Line, column, grouped, quantiles, spread
-from heedful.experiments.framework.verdict import Grade, Verdict, Wording, border, ends, grade_at, interval
+from heedful.experiments.framework.verdict import Grade, Judgement, Verdict, Wording, grade_at, interval
 from heedful.figures.figure import Figure
 from heedful.measure.statistics import between_seeds, quantile
 
@@ -101,33 +101,26 @@ def _line(table: pa.Table) -> Line:
     return spread(median, within=COLUMNS["median"].possible) | quantiles(median)
 
 
+JUDGEMENT = Judgement(QUESTION, RULE, WORDINGS, (HARDLY, MUCH))
+
+
 def verdict(trial: Result) -> Verdict:
     """The median over texts of the median TVD under permuted attention, with its order-statistic interval."""
     values = column(trial.table, "median")
     defined = values[~np.isnan(values)]
     if not defined.size:
-        return Verdict(
-            QUESTION,
-            "unclear",
-            "Undefined",
-            "No text has words to shuffle.",
-            RULE,
-            "is empty",
-            bars=(HARDLY, MUCH),
-        )
+        return JUDGEMENT.unclear("Undefined", "No text has words to shuffle.", "is empty")
     found = quantile(defined)
     grade = grade_at(found.value, HARDLY, MUCH, rising=True)
-    answer, clause = WORDINGS[grade]
     # A change of more than 1/2 always turns the answer of a model with two labels.
     turned = float((defined > 0.5).mean())
     more = f" For {turned:.0%} of the texts most shuffles change it by more than 0.5." if turned >= 0.005 else ""
     digits = 3 if found.value < 0.1 else 2
     sentence = (
         f"Shuffling the attention weights over the words of a text changes the prediction by "
-        f"{interval(found, digits)} in the median of {defined.size:,} texts: on this model {MEANINGS[grade]}."
-        f"{more}{border(found, HARDLY, MUCH)}"
+        f"{interval(found, digits)} in the median of {defined.size:,} texts: on this model {MEANINGS[grade]}.{more}"
     )
-    return Verdict(QUESTION, grade, answer, sentence, RULE, clause, *ends(found), bars=(HARDLY, MUCH))
+    return JUDGEMENT.of(found, sentence, grade)
 
 
 def figures(trial: Result) -> list[Figure]:

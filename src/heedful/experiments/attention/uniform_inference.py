@@ -21,7 +21,7 @@ from heedful.experiments.attention.permutation import HARDLY, MUCH, RULE
 from heedful.experiments.framework.description import Column, Measure, Reason, Result, Statistic, places_by
 from heedful.experiments.framework.experiment import Batches, Chunk, Experiment, Floats, Summary
 from heedful.experiments.framework.summary import Line, column, mean, plain, quantiles, spread
-from heedful.experiments.framework.verdict import Grade, Verdict, Wording, border, ends, grade_at, interval
+from heedful.experiments.framework.verdict import Grade, Judgement, Verdict, Wording, interval
 from heedful.measure.statistics import quantile
 
 if TYPE_CHECKING:
@@ -96,18 +96,18 @@ def _line(table: pa.Table) -> Line:
     return spread(tvd, within=COLUMNS["tvd"].possible) | quantiles(tvd) | plain(shares)
 
 
+JUDGEMENT = Judgement(QUESTION, RULE, WORDINGS, (HARDLY, MUCH))
+
+
 def verdict(trial: Result) -> Verdict:
     """The median over texts of the change under uniform attention in all layers."""
     rows = trial.table.filter(field("question") == ALL)
     values = column(rows, "tvd")
     defined = values[~np.isnan(values)]
-    bars = (HARDLY, MUCH)
     if not defined.size:
         none = "There is no text whose prediction could be asked for again."
-        return Verdict(QUESTION, "unclear", "Undefined", none, RULE, "is empty", bars=bars)
+        return JUDGEMENT.unclear("Undefined", none, "is empty")
     found, line = quantile(defined), trial.summary["overall"]
-    grade = grade_at(found.value, *bars, rising=True)
-    answer, clause = WORDINGS[grade]
     scores = (
         f" Accuracy is {line['right_uniform']:.3f} then, and {line['right']:.3f} as it is."
         if line["right"] is not None
@@ -116,9 +116,9 @@ def verdict(trial: Result) -> Verdict:
     sentence = (
         f"Attending to all words alike, in all layers that were asked about, the model changes its prediction by "
         f"{interval(found, 3 if found.value < 0.1 else 2)} in the median of {defined.size:,} texts, and its label for "
-        f"{line['flipped']:.0%} of them.{scores}{border(found, *bars)}"
+        f"{line['flipped']:.0%} of them.{scores}"
     )
-    return Verdict(QUESTION, grade, answer, sentence, RULE, clause, *ends(found), bars=bars)
+    return JUDGEMENT.of(found, sentence)
 
 
 def reasons(trial: Result) -> Iterator[Reason]:

@@ -194,8 +194,7 @@ def summarise(table: pa.Table) -> Summary:
     """For each pair, overall and by predicted class: n, undefined, mean, std, interval of each measure.
 
     `tau` also has sig_frac, the share of the defined ones with p <= .05 (table 2), and `significant`, the same by sign;
-    `same_first` and `overlap` have `expected`, what a random order would get. Rows of before version 3 have no
-    `same_first`, and so it is not in their summary.
+    `same_first` and `overlap` have `expected`, what a random order would get.
     """
     names = table["pair"].to_numpy(zero_copy_only=False)
     return {str(name): _by_class(table.filter(pa.array(names == name))) for name in dict.fromkeys(names)}
@@ -208,7 +207,7 @@ def _by_class(table: pa.Table) -> Line:
 
 
 def _line(table: pa.Table) -> Line:
-    p, known = column(table, "p"), [name for name in MEASURES if name in table.column_names]
+    p = column(table, "p")
     line = {
         name: spread(
             column(table, name),
@@ -216,10 +215,10 @@ def _line(table: pa.Table) -> Line:
             within=COLUMNS[name].possible,
             yes_or_no=name == "same_first",
         )
-        for name in known
+        for name in MEASURES
     }
     line["tau"]["significant"] = plain(asdict(significant(column(table, "tau"), p)))
-    for name in set(known) & set(EXPECTED):
+    for name in EXPECTED:
         line[name]["expected"] = mean(column(table, f"{name}_expected"))
     return line
 

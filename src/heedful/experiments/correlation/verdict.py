@@ -67,7 +67,7 @@ def verdict(trial: Result) -> Verdict:
     if defined.shape[1] < 2:
         sentence = "Agreement is undefined: the attention gives all words of a text the same weight."
         return unclear("Undefined", sentence, "is the same for every word")
-    first = _same_first(rows)[:, known]  # (4, texts), or none of rows that were made before it was asked
+    first = _same_first(rows)[:, known]  # (4, texts)
     reference = float(defined[2].mean())
     numbers = (
         f"Kendall's τ of all words, mean over {defined.shape[1]:,} texts: {_mean(defined[0])} with "
@@ -75,7 +75,7 @@ def verdict(trial: Result) -> Verdict:
         f"(95%, by its law), and the two alternatives agree with each other at {two_digits(reference):.2f}."
         f"{_told_first(first)}"
     )
-    measures = [one for one in (defined, first) if len(one) and one[2].mean() - one[3].mean() >= APART]
+    measures = [one for one in (defined, first) if one[2].mean() - one[3].mean() >= APART]
     if not measures:
         sentence = f"The other explanations hardly agree with each other: nothing to compare with. {numbers}"
         clause = "cannot be compared, because the other explanations disagree with each other"
@@ -97,16 +97,11 @@ def verdict(trial: Result) -> Verdict:
 
 
 def _same_first(rows: Sequence[pa.Table]) -> Floats:
-    """Whether the strongest word is the same, of both pairs with attention, the reference, and by chance: (4, texts);
-    (0, texts) of rows that do not have it."""
-    if "same_first" not in rows[0].column_names:
-        return np.zeros((0, len(rows[0])))
+    """Whether the strongest word is the same, of both pairs with attention, the reference, and by chance."""
     return np.stack([*(column(one, "same_first") for one in rows), column(rows[0], "same_first_expected")])
 
 
 def _told_first(first: Floats) -> str:
-    if not len(first):
-        return ""
     gradients, omission, both, chance = first.mean(1).tolist()
     return (
         f" The most attended word is also the strongest by leave-one-out in {omission:.0%} of the texts and by "
@@ -143,8 +138,7 @@ def share_of_the_way(*measures: Floats) -> Interval:
 def reasons(trial: Result) -> Iterator[Reason]:
     """Where attention and leave-one-out put the same word first, and where they do not; then by their tau."""
     rows = rows_of(trial.table, "pair", ATTENTION_PAIRS[1])
-    tau = column(rows, "tau")
-    same = column(rows, "same_first") if "same_first" in rows.column_names else np.where(np.isnan(tau), np.nan, 0.0)
+    tau, same = column(rows, "tau"), column(rows, "same_first")
     both = ("attention", "omission")
     yield Reason(
         "Attention agrees",

@@ -9,7 +9,14 @@ import pyarrow as pa
 
 from heedful.experiments.framework.comparison import SETTING, Comparison, Evidence, Table, mean_of, number, seeds
 from heedful.experiments.framework.description import Column, Reason, Result, number_at, places_by
-from heedful.experiments.framework.verdict import Grade, Verdict, Wording, border, ends, grade_at, known, percent
+from heedful.experiments.framework.verdict import (
+    Grade,
+    Judgement,
+    Verdict,
+    Wording,
+    known,
+    percent,
+)
 from heedful.figures.figure import Figure, method_name
 from heedful.measure.columns import Floats, column, rows_of
 from heedful.measure.paired import sign_flip_test
@@ -49,32 +56,32 @@ WORDINGS: dict[Grade, Wording] = {
 }
 
 
+JUDGEMENT = Judgement(QUESTION, RULE, WORDINGS, (PARTLY, WELL))
+
+
 def verdict(trial: Result) -> Verdict:
     """(random - attention) / (random - smallest) of the mean shares removed, over the texts that some set flips.
 
     A text that a ranking never flips counts as 1.0. Where the smallest set is only bounded, the best set found stands
     for it, so attention is if anything farther from the best.
     """
-    bars = (PARTLY, WELL)
     shares = shares_by_text(trial.table)
     if shares is None:
         sentence = "This was not asked of attention and of random orders: see the figures."
-        return Verdict(QUESTION, "unclear", "Not asked", sentence, RULE, "was not ranked", bars=bars)
+        return JUDGEMENT.unclear("Not asked", sentence, "was not ranked")
     attention, random, smallest = shares
     if not attention.size or (random - smallest).mean() <= 0:
         sentence = "No removal changes the decision of any text, or none does better than a random order."
-        return Verdict(QUESTION, "unclear", "Undefined", sentence, RULE, "cannot be told from chance", bars=bars)
+        return JUDGEMENT.unclear("Undefined", sentence, "cannot be told from chance")
     found = way_to_the_best(attention, random, smallest)
-    grade = grade_at(found.value, *bars, rising=True)
     sentence = (
         f"Until the decision changes, {attention.mean():.0%} of the items have to go if the most attended go first, "
         f"{random.mean():.0%} in a random order, and {smallest.mean():.0%} would be enough (means over "
         f"{attention.size:,} texts that some removal changes): attention gets {percent(found)} of the way from a "
-        f"random order to the best.{border(found, *bars)}"
+        f"random order to the best."
     )
-    answer, clause = WORDINGS[grade]
     p = known(sign_flip_test(random - attention))
-    return Verdict(QUESTION, grade, answer, sentence, RULE, clause, *ends(found), bars=bars, claim=CLAIM, p=p)
+    return JUDGEMENT.of(found, sentence, claim=CLAIM, p=p)
 
 
 def shares_by_text(table: pa.Table) -> tuple[Floats, Floats, Floats] | None:

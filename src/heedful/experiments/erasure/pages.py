@@ -8,7 +8,14 @@ import numpy as np
 
 from heedful.experiments.framework.comparison import SETTING, Comparison, Evidence, Table, mean_of, number, seeds
 from heedful.experiments.framework.description import Column, Reason, Result, number_at, places_by
-from heedful.experiments.framework.verdict import Grade, Verdict, Wording, border, ends, grade_at, known, percent
+from heedful.experiments.framework.verdict import (
+    Grade,
+    Judgement,
+    Verdict,
+    Wording,
+    known,
+    percent,
+)
 from heedful.figures.figure import Figure
 from heedful.measure.columns import Floats, column
 from heedful.measure.paired import mcnemar
@@ -51,38 +58,25 @@ ERASURE_RULE = (
 )
 
 
+ERASURE_JUDGEMENT = Judgement(ERASURE_QUESTION, ERASURE_RULE, ERASURE_WORDINGS, (OFTEN, MOSTLY))
+
+
 def erasure_verdict(trial: Result) -> Verdict:
     """The share of the texts in which delta JS is above zero."""
     delta = column(trial.table, "delta_js")
     delta = delta[~np.isnan(delta)]
-    bars = (OFTEN, MOSTLY)
     if not delta.size:
         sentence = "No text has two items: there is none to compare the most attended one with."
-        return Verdict(
-            ERASURE_QUESTION, "unclear", "Undefined", sentence, ERASURE_RULE, "has no alternative", bars=bars
-        )
+        return ERASURE_JUDGEMENT.unclear("Undefined", sentence, "has no alternative")
     found = proportion(int((delta > 0).sum()), delta.size)
-    grade = grade_at(found.value, *bars, rising=True)
-    answer, clause = ERASURE_WORDINGS[grade]
     sentence = (
         f"In {percent(found)} of {delta.size:,} texts the output changes more without the most attended item than "
         f"without a random other one; the median of the difference is {np.median(delta):.4f} nats "
-        f"(of at most {LN2:.2f}).{border(found, *bars)}"
+        f"(of at most {LN2:.2f})."
     )
     claim = "removing the most attended item matters more often than removing another one"
     p = mcnemar(int((delta > 0).sum()), int((delta < 0).sum()))
-    return Verdict(
-        ERASURE_QUESTION,
-        grade,
-        answer,
-        sentence,
-        ERASURE_RULE,
-        clause,
-        *ends(found),
-        bars=bars,
-        claim=claim,
-        p=known(p),
-    )
+    return ERASURE_JUDGEMENT.of(found, sentence, claim=claim, p=known(p))
 
 
 def erasure_figures(trial: Result) -> list[Figure]:
@@ -143,36 +137,25 @@ FLIPS_RULE = (
 )
 
 
+FLIPS_JUDGEMENT = Judgement(FLIPS_QUESTION, FLIPS_RULE, FLIPS_WORDINGS, (SOMETIMES, USUALLY))
+
+
 def flips_verdict(trial: Result) -> Verdict:
     """The share of the texts whose decision changes without i*, and McNemar's test against r."""
     top, random = column(trial.table, "flip_top"), column(trial.table, "flip_random")
     defined = ~np.isnan(top) & ~np.isnan(random)
-    bars = (SOMETIMES, USUALLY)
     if not defined.any():
         sentence = "No text has two items: there is none to compare the most attended one with."
-        return Verdict(FLIPS_QUESTION, "unclear", "Undefined", sentence, FLIPS_RULE, "has no alternative", bars=bars)
+        return FLIPS_JUDGEMENT.unclear("Undefined", sentence, "has no alternative")
     i, r = top[defined] > 0, random[defined] > 0
     found, other = proportion(int(i.sum()), len(i)), proportion(int(r.sum()), len(r))
     p = mcnemar(int((i & ~r).sum()), int((~i & r).sum()))
-    grade = grade_at(found.value, *bars, rising=True)
-    answer, clause = FLIPS_WORDINGS[grade]
     sentence = (
         f"Without its most attended item the decision changes in {percent(found)} of {len(i):,} texts, without a "
-        f"random other item in {percent(other)}: {compared(found.value, other.value, p)}.{border(found, *bars)}"
+        f"random other item in {percent(other)}: {compared(found.value, other.value, p)}."
     )
     claim = "removing the most attended item changes the decision more often than removing another one"
-    return Verdict(
-        FLIPS_QUESTION,
-        grade,
-        answer,
-        sentence,
-        FLIPS_RULE,
-        clause,
-        *ends(found),
-        bars=bars,
-        claim=claim,
-        p=known(p),
-    )
+    return FLIPS_JUDGEMENT.of(found, sentence, claim=claim, p=known(p))
 
 
 def compared(top: float, random: float, p: float) -> str:

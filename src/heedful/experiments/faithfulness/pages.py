@@ -12,7 +12,7 @@ from heedful.experiments.faithfulness.orders import METRICS
 from heedful.experiments.faithfulness.summary import MAIN, is_control, summarise
 from heedful.experiments.framework.comparison import SETTING, Comparison, Evidence, Table, mean_of, number, seeds
 from heedful.experiments.framework.description import Column, Reason, Result, number_at, places_by
-from heedful.experiments.framework.verdict import Grade, Verdict, Wording, border, grade_at, percent
+from heedful.experiments.framework.verdict import Grade, Judgement, Verdict, Wording, grade_at, percent
 from heedful.figures.figure import Figure, join_words, method_name
 from heedful.measure.columns import Floats, column, rows_of
 from heedful.measure.statistics import Interval, between_seeds
@@ -107,34 +107,23 @@ WORDINGS: dict[Grade, Wording] = {
 }
 
 
+JUDGEMENT = Judgement(QUESTION, RULE, WORDINGS, (SOME, MUCH))
+
+
 def verdict(trial: Result) -> Verdict:
     """Graded is attention, by what it reaches under the first operator; the sentence tells of all methods."""
-    bars, summary = (SOME, MUCH), trial.summary or summarise(trial.table)
+    summary = trial.summary or summarise(trial.table)
     operator = summary["reached"]["operator"]
     sentence = told(summary, operator)
     line = summary["methods"].get(ATTENTION, {}).get(operator, {}).get(MAIN)
     if line is None or line["normalised"]["mean"] is None:
         answer = "Attention was not asked" if line is None else "Undefined"
-        return Verdict(QUESTION, "unclear", answer, sentence, RULE, "was not ranked", bars=bars)
+        return JUDGEMENT.unclear(answer, sentence, "was not ranked")
     reached = line["normalised"]
     better = line["against_random"]["better"]
-    grade: Grade = grade_at(reached["mean"], *bars, rising=True) if better else "against"
-    answer, clause = WORDINGS[grade]
+    grade: Grade = grade_at(reached["mean"], *JUDGEMENT.bars, rising=True) if better else "against"
     found = Interval(reached["mean"], *(np.nan if reached[end] is None else reached[end] for end in ("low", "high")))
-    return Verdict(
-        QUESTION,
-        grade,
-        answer,
-        sentence + (border(found, *bars) if better else ""),
-        RULE,
-        clause,
-        reached["mean"],
-        reached["low"],
-        reached["high"],
-        bars,
-        claim=CLAIM,
-        p=line["against_random"]["p"],
-    )
+    return JUDGEMENT.of(found, sentence, grade, says_border=better, claim=CLAIM, p=line["against_random"]["p"])
 
 
 def told(summary: Mapping[str, Any], operator: str) -> str:

@@ -8,7 +8,7 @@ come from: docs/experiments.md. The headline only adds grades up, by a rule that
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import product
 from typing import Any, Literal, NamedTuple
 
@@ -92,6 +92,43 @@ class Wording(NamedTuple):
 
     answer: str
     clause: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What all verdicts on one question share."""
+
+    question: str
+    rule: str
+    wordings: Mapping[Grade, Wording]
+    bars: tuple[float, float]
+    rising: bool = True
+    counts: bool = True
+
+    def unclear(self, answer: str, sentence: str, clause: str) -> Verdict:
+        """There is nothing to grade."""
+        return Verdict(
+            self.question, "unclear", answer, sentence, self.rule, clause, bars=self.bars, counts=self.counts
+        )
+
+    def of(
+        self,
+        found: Interval,
+        sentence: str,
+        grade: Grade | None = None,
+        *,
+        says_border: bool = True,
+        claim: str = "",
+        p: float | None = None,
+        contains: str = "",
+    ) -> Verdict:
+        """Graded by the bars, unless a `grade` is given; the sentence then says which bar the interval holds."""
+        if grade is None:
+            grade = grade_at(found.value, *self.bars, rising=self.rising)
+        answer, clause = self.wordings[grade]
+        verdict = Verdict(self.question, grade, answer, sentence, self.rule, clause, *ends(found), bars=self.bars)
+        verdict = replace(verdict, counts=self.counts, rising=self.rising, claim=claim, p=p, contains=contains)
+        return replace(verdict, sentence=sentence + border(found, *self.bars)) if says_border else verdict
 
 
 def to_json(verdict: Verdict) -> dict[str, Any]:

@@ -227,16 +227,7 @@ def verdict(trial: Result) -> Verdict:
     used = _used(_once(trial.table))
     sentence = unused({"used": used})
     if sentence:
-        bars, rule = CLAIM.bars, CLAIM.rule
-        return Verdict(
-            CLAIM.question,
-            "unclear",
-            "The model does not use them",
-            sentence,
-            rule,
-            "is not asked",
-            bars=bars,
-        )
+        return CLAIM.unclear("The model does not use them", sentence, "is not asked")
     found = _judge(trial)
     return replace(found, sentence=f"{_moved(used)}: it uses them. {found.sentence}")
 

@@ -35,7 +35,7 @@ from heedful.experiments.framework.description import (
 from heedful.experiments.framework.experiment import Batches, Chunk, Experiment, Summary
 from heedful.experiments.framework.other_runs import OtherRun, require_others
 from heedful.experiments.framework.summary import Line, column, copy_of, plain, spread
-from heedful.experiments.framework.verdict import Grade, Verdict, Wording, border, ends, grade_at, interval
+from heedful.experiments.framework.verdict import Grade, Judgement, Verdict, Wording, grade_at, interval
 from heedful.experiments.ground_truth.evidence import common_columns
 from heedful.figures.figure import Figure, method_name
 from heedful.measure.columns import Floats, rows_of
@@ -119,18 +119,20 @@ def _against_random(table: pa.Table, method: str) -> Line:
     return plain(line | {"effect_size": test.rank_biserial})
 
 
+JUDGEMENT = Judgement(QUESTION, RULE, WORDINGS, BARS)
+
+
 def verdict(trial: Result) -> Verdict:
     table = trial.table
     if ATTENTION not in methods_of(table):
         told = "The words of highest attention were not removed: see the figures."
-        return Verdict(QUESTION, "unclear", "Not asked", told, RULE, "was not asked", bars=BARS)
+        return JUDGEMENT.unclear("Not asked", told, "was not asked")
     line = _against_random(table, ATTENTION)
     if line["low"] is None or line["high"] is None:
         told = "One text is too little to compare by."
-        return Verdict(QUESTION, "unclear", "Undefined", told, RULE, "was not asked", bars=BARS)
+        return JUDGEMENT.unclear("Undefined", told, "was not asked")
     found = Interval(line["mean"], min(line["low"], line["mean"]), max(line["high"], line["mean"]))
     grade: Grade = "against" if found.low <= 0 else grade_at(found.value, *BARS, rising=True)
-    answer, clause = WORDINGS[grade]
     means = {name: float(by_text(table, name).mean()) for name in methods_of(table)}
     own = float(column(rows_of(table, "method", NONE), "correct").mean())
     fractions = np.unique(column(rows_of(table, "method", ATTENTION), "fraction"))
@@ -139,9 +141,9 @@ def verdict(trial: Result) -> Verdict:
         f"Trained again without {fractions.min():.0%} to {fractions.max():.0%} of the words, the model predicts "
         f"{means[RANDOM]:.2f} of the texts rightly where random words are gone and {means[ATTENTION]:.2f} where the "
         f"most attended are ({own:.2f} with all words): {interval(found)} are lost beyond chance, in {line['n']:,} "
-        f"texts and one training for each point.{f' Others: {others}.' if others else ''}{border(found, *BARS)}"
+        f"texts and one training for each point.{f' Others: {others}.' if others else ''}"
     )
-    return Verdict(QUESTION, grade, answer, sentence, RULE, clause, *ends(found), bars=BARS)
+    return JUDGEMENT.of(found, sentence, grade)
 
 
 def figures(trial: Result) -> list[Figure]:

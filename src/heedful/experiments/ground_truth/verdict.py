@@ -5,15 +5,15 @@ The three experiments with evidence differ in what it is and in which measure is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from heedful.experiments.erasure.importance_pages import way_to_the_best
 from heedful.experiments.framework.description import Column, Reason, Result, places_by
-from heedful.experiments.framework.verdict import Grade, Verdict, Wording, border, ends, grade_at, percent
+from heedful.experiments.framework.verdict import Grade, Judgement, Verdict, border, grade_at, percent
 from heedful.experiments.ground_truth.evidence import ATTENTION, CONTROLS, FIRST_WORDS, chance_p, methods_of
 from heedful.figures.figure import Figure, method_name
 from heedful.measure.columns import Floats, column, rows_of
@@ -33,17 +33,12 @@ COLUMNS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """What is judged, and how it is told. `told` has {value}, {chance} and {p}."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim(Judgement):
+    """What is judged (`bars` are of the way from chance to everything), and how it is told."""
 
-    question: str
     measure: str  # hit or precision
-    bars: tuple[float, float]  # of the way from chance to everything
-    rule: str
-    wordings: Mapping[Grade, Wording]
-    told: str
-    counts: bool = True  # whether it has a say in the headline
+    told: str  # with {value}, {chance} and {p}
 
 
 def method_title(method: str) -> str:
@@ -59,14 +54,14 @@ def verdict_of(claim: Claim, rows: Callable[[pa.Table], pa.Table] = lambda table
         if ATTENTION not in methods_of(trial.table):
             best = _others(table, claim.measure)
             sentence = f"This model has no attention to judge, or it was not asked.{best}"
-            return _unclear(claim, "Not asked", sentence, "was not asked")
+            return claim.unclear("Not asked", sentence, "was not asked")
         own = rows_of(table, "method", ATTENTION)
         value, chance = column(own, claim.measure), column(own, "chance")
         known = ~np.isnan(value) & (chance < 1)
         value, chance = value[known], chance[known]
         if not value.size:
             sentence = "No text has evidence beside which there are other words."
-            return _unclear(claim, "Undefined", sentence, "has nothing to be found")
+            return claim.unclear("Undefined", sentence, "has nothing to be found")
         found = way_to_the_best(value, chance, np.ones_like(chance))
         mean = Interval(float(value.mean()), *mean_interval(value))
         low = mean_interval(value - chance)[0] if value.size > 1 else np.nan
@@ -86,25 +81,10 @@ def verdict_of(claim: Claim, rows: Callable[[pa.Table], pa.Table] = lambda table
         )
         low_, high_ = np.fmin(found.low, found.value), np.fmax(found.high, found.value)
         graded = Interval(found.value, float(low_), float(high_))
-        return Verdict(
-            claim.question,
-            grade,
-            answer,
-            sentence,
-            claim.rule,
-            clause,
-            *ends(graded),
-            bars=claim.bars,
-            counts=claim.counts,
-        )
+        graded_by_bars = claim.of(graded, sentence, grade, says_border=False)
+        return replace(graded_by_bars, answer=answer, clause=clause)
 
     return judge
-
-
-def _unclear(claim: Claim, answer: str, sentence: str, clause: str) -> Verdict:
-    return Verdict(
-        claim.question, "unclear", answer, sentence, claim.rule, clause, bars=claim.bars, counts=claim.counts
-    )
 
 
 def _others(table: pa.Table, name: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from heedful.experiments.framework.comparison import SETTING, Comparison, Evidence, Table, mean_of
 from heedful.experiments.framework.description import Column, Reason, Result, number_at, places_by, value_at
-from heedful.experiments.framework.verdict import Grade, Verdict, Wording, border, ends, grade_at
+from heedful.experiments.framework.verdict import Grade, Judgement, Verdict, Wording
 from heedful.experiments.other_training.deception_summary import CONTROL, names_of, rows_of, summarise
 from heedful.figures.figure import Figure, join_words, method_name
 from heedful.measure.columns import Floats, column
@@ -47,16 +47,19 @@ RULE = (
 )
 
 
+JUDGEMENT = Judgement(QUESTION, RULE, WORDINGS, (HARDLY, PARTLY))
+UNKNOWN = Interval(np.nan, np.nan, np.nan)
+
+
 def verdict(trial: Result) -> Verdict:
     """The attention left on the hidden words by the best deceiver, as a share of what was there before."""
     summary = summarise(trial.table)  # the rows decide, whether or not a summary is there
     own, *deceived = list(summary["by_model"])
     lines, control = summary["by_model"], summary[CONTROL]
     before = column(rows_of(trial.table, own), "attention_mass")
-    bars = (HARDLY, PARTLY)
 
     def unclear(sentence: str) -> Verdict:
-        return Verdict(QUESTION, "unclear", "Not told", sentence, RULE, "has nothing to hide", bars=bars)
+        return JUDGEMENT.unclear("Not told", sentence, "has nothing to hide")
 
     if control["change"] is None or not (~np.isnan(before)).any():
         return unclear("No text has a label and a word that could be hidden.")
@@ -74,26 +77,18 @@ def verdict(trial: Result) -> Verdict:
             f"Every copy that was trained to look away loses more than {KEEPS:.0%}: at most {worst:.1%} of the texts "
             f"are right, and {lines[own]['accuracy']['mean']:.1%} before."
         )
-        return Verdict(QUESTION, "for", *_worded("for", told), bars=bars)
+        return JUDGEMENT.of(UNKNOWN, told, "for")
     best = min(able, key=lambda name: lines[name]["attention_mass"]["mean"])
     after = column(rows_of(trial.table, best), "attention_mass")
     found = ratio(after, before)
-    grade = grade_at(found.value, *bars, rising=True)
     seen = _still_seen(summary, best)
     sentence = (
         f"The copy with {best} is right in {lines[best]['accuracy']['mean']:.1%} of the texts (before: "
         f"{lines[own]['accuracy']['mean']:.1%}; without these words: {control['mean']:.1%}) and leaves them "
         f"{100 * found.value:.2g}% (95% CI {100 * found.low:.2g}% to {100 * found.high:.2g}%) of the attention that "
         f"they had.{seen}"
-        f"{border(found, *bars)}"
     )
-    return Verdict(QUESTION, grade, *_worded(grade, sentence), *ends(found), bars=bars)
-
-
-def _worded(grade: Grade, sentence: str) -> tuple[str, str, str, str]:
-    """The fields answer, sentence, rule and clause."""
-    answer, clause = WORDINGS[grade]
-    return answer, sentence, RULE, clause
+    return JUDGEMENT.of(found, sentence)
 
 
 def _still_seen(summary: Mapping[str, Any], model: str) -> str:

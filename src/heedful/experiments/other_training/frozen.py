@@ -24,7 +24,7 @@ from heedful.experiments.framework.description import Column, Measure, Reason, R
 from heedful.experiments.framework.experiment import Batches, Chunk, Experiment, Summary
 from heedful.experiments.framework.other_runs import OtherRun, require_others
 from heedful.experiments.framework.summary import Line, column, mean, plain
-from heedful.experiments.framework.verdict import Grade, Verdict, Wording, border, ends, grade_at, interval
+from heedful.experiments.framework.verdict import Grade, Judgement, Verdict, Wording, interval
 from heedful.experiments.other_training.imitation import ImitationTraining
 from heedful.experiments.other_training.uniform import p_value
 from heedful.figures.figure import Figure
@@ -101,26 +101,26 @@ COLUMNS = {
 }
 
 
+JUDGEMENT = Judgement(QUESTION, RULE, WORDINGS, (LOSS, GAIN))
+
+
 def verdict(trial: Result) -> Verdict:
     """What the model's attention gives to a token-wise one, more than its own."""
-    bars, summary = (LOSS, GAIN), summarise(trial.table)
+    summary = summarise(trial.table)
     guides = summary["by_guide"]
     if not {"base", "trained"} <= set(guides) or guides["base"]["gain"]["mean"] is None:
         sentence = "The comparison needs texts with labels under the guides base and trained, and there are none."
-        return Verdict(QUESTION, "unclear", "Not told", sentence, RULE, "was not tried on a simpler model", bars=bars)
+        return JUDGEMENT.unclear("Not told", sentence, "was not tried on a simpler model")
     right = [by_run(rows_of(trial.table, "guide", guide), "right", "seed") for guide in ("base", "trained")]
     more = over_runs(right[0] - right[1])
     found = Interval(more.mean, more.low, more.high)
-    grade = grade_at(found.value, *bars, rising=True)
-    answer, clause = WORDINGS[grade]
     scores = ", ".join(f"{GUIDES[guide]} {line['accuracy']['mean']:.3f}" for guide, line in guides.items())
     sentence = (
         f"Accuracy of a token-wise model, whose states know nothing of other words, with {scores} (means of "
         f"{more.runs} seeds); the model itself has {summary['base']['accuracy']:.3f}. Its attention gives the "
-        f"token-wise model {interval(found, 3)} more than its own, over {more.texts:,} "
-        f"texts.{border(found, *bars)}"
+        f"token-wise model {interval(found, 3)} more than its own, over {more.texts:,} texts."
     )
-    return Verdict(QUESTION, grade, answer, sentence, RULE, clause, *ends(found), bars=bars, contains=more.contains)
+    return JUDGEMENT.of(found, sentence, contains=more.contains)
 
 
 def figures(trial: Result) -> list[Figure]:

@@ -25,7 +25,7 @@ from heedful.experiments.framework.description import Column, Measure, Reason, R
 from heedful.experiments.framework.experiment import Batches, Chunk, Experiment, Floats, Summary, generators
 from heedful.experiments.framework.other_runs import OtherRun, require_others
 from heedful.experiments.framework.summary import Line, quantiles, share, spread
-from heedful.experiments.framework.verdict import Grade, Verdict, Wording, border, ends, grade_at, interval
+from heedful.experiments.framework.verdict import Grade, Judgement, Verdict, Wording, interval
 from heedful.figures.figure import Figure
 from heedful.measure.columns import column, rows_of
 from heedful.measure.statistics import Interval, mean_interval
@@ -110,8 +110,11 @@ def not_driven(lines: Lines) -> str:
     return min(lines, key=float)
 
 
+JUDGEMENT = Judgement(QUESTION, RULE, WORDINGS, (CHEAP, DEAR), rising=False)
+
+
 def verdict(trial: Result) -> Verdict:
-    lines, bars = summarise(trial.table)["by_lambda"], (CHEAP, DEAR)
+    lines = summarise(trial.table)["by_lambda"]
     still, moved = not_driven(lines), nearest_elsewhere(lines)
     first = lines[still]
     if moved is None:
@@ -120,11 +123,11 @@ def verdict(trial: Result) -> Verdict:
             f"No imitator's attention is {AWAY} nats of JSD away or more; the farthest is {farthest:.3f} away. Ask "
             "again with greater λ."
         )
-        return Verdict(QUESTION, "unclear", *_first(WORDINGS["unclear"], sentence), bars=bars)
+        answer, clause = WORDINGS["unclear"]
+        return JUDGEMENT.unclear(answer, sentence, clause)
     cost = column(rows_of(trial.table, "lambda", moved), "tvd") - column(rows_of(trial.table, "lambda", still), "tvd")
     low, high = mean_interval(cost)
     found = Interval(float(cost.mean()), low, high)
-    grade = grade_at(found.value, *bars, rising=False)
     line = lines[moved]
     beyond = (
         ""
@@ -138,14 +141,8 @@ def verdict(trial: Result) -> Verdict:
         f"With λ = {moved} an imitator's attention is {line['jsd']['mean']:.3f} nats of JSD away, at a mean TVD of "
         f"{line['tvd']['mean']:.3f}; with λ = {still} it is {first['jsd']['mean']:.3f} away at "
         f"{first['tvd']['mean']:.3f}. That is {interval(found, 3)} of TVD more, over {len(cost):,} texts.{beyond}"
-        f"{border(found, *bars)}"
     )
-    answer, clause = WORDINGS[grade]
-    return Verdict(QUESTION, grade, answer, sentence, RULE, clause, *ends(found), bars=bars, rising=False)
-
-
-def _first(wording: Wording, sentence: str) -> tuple[str, str, str, str]:
-    return wording.answer, sentence, RULE, wording.clause
+    return JUDGEMENT.of(found, sentence)
 
 
 def curve_points(trial: Result) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from heedful.experiments.framework.description import Column, Reason, Result, places_by
 from heedful.experiments.framework.experiment import Summary
 from heedful.experiments.framework.summary import Line, column, plain, spread
-from heedful.experiments.framework.verdict import Grade, Verdict, Wording, border, ends, grade_at, interval
+from heedful.experiments.framework.verdict import Grade, Judgement, Verdict, Wording, interval
 from heedful.figures.figure import Figure, method_name
 from heedful.measure.columns import Floats, rows_of
 from heedful.measure.paired import paired
@@ -120,14 +120,15 @@ def order_of_methods(table: pa.Table) -> float:
     return float(kendall(ours, theirs, np.ones_like(ours, dtype=np.bool_)).tau[0])
 
 
+JUDGEMENT = Judgement(QUESTION, RULE, WORDINGS, BARS, rising=False, counts=False)
+
+
 def verdict(trial: Result) -> Verdict:
     line = _strangeness(trial.table)
     if line["low"] is None or line["high"] is None:
         told = "One text is too little to compare by."
-        return Verdict(QUESTION, "unclear", "Undefined", told, RULE, "was not asked", bars=BARS, counts=False)
+        return JUDGEMENT.unclear("Undefined", told, "was not asked")
     found = Interval(line["mean"], min(line["low"], line["mean"]), max(line["high"], line["mean"]))
-    grade = grade_at(found.value, *BARS, rising=False)
-    answer, clause = WORDINGS[grade]
     table, tau = trial.table, order_of_methods(trial.table)
     methods = [name for name in methods_of(table) if name != RANDOM]
 
@@ -141,9 +142,9 @@ def verdict(trial: Result) -> Verdict:
         f"With random words hidden the model predicts {right[0]:.2f} of the labels and its twin, which was trained "
         f"with hidden words, {right[1]:.2f}: {interval(found)} are lost because such texts are strange to it, in "
         f"{line['n']:,} texts. Probability lost without the strongest words, of the model: {ranking('drop')}; of the "
-        f"twin: {ranking('twin_drop')}.{order}{border(found, *BARS)}"
+        f"twin: {ranking('twin_drop')}.{order}"
     )
-    return Verdict(QUESTION, grade, answer, sentence, RULE, clause, *ends(found), bars=BARS, counts=False, rising=False)
+    return JUDGEMENT.of(found, sentence)
 
 
 def figures(trial: Result) -> list[Figure]:

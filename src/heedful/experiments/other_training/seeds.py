@@ -23,7 +23,7 @@ from heedful.experiments.framework.description import Column, Measure, Reason, R
 from heedful.experiments.framework.experiment import Batches, Chunk, Experiment, Summary
 from heedful.experiments.framework.other_runs import OtherRun, require_others
 from heedful.experiments.framework.summary import Line, column, grouped, mean
-from heedful.experiments.framework.verdict import Grade, Verdict, Wording, border, ends, grade_at, interval
+from heedful.experiments.framework.verdict import Grade, Judgement, Verdict, Wording, border, interval
 from heedful.figures.figure import Figure
 from heedful.measure.columns import BINS, Floats, rows_of
 from heedful.measure.levels import over_runs
@@ -53,15 +53,16 @@ WORDINGS: dict[Grade, Wording] = {
 }
 
 
+JUDGEMENT = Judgement(QUESTION, RULE, WORDINGS, (LITTLE, MUCH), rising=False)
+
+
 def verdict(trial: Result) -> Verdict:
     """The mean JSD between the attention of the run and those of other seeds."""
     found = over_runs(by_run(trial.table, "jsd", "seed"))
-    bars = (LITTLE, MUCH)
+    bars = JUDGEMENT.bars
     if np.isnan(found.mean):
         sentence = "No text has words: there is nothing to attend to."
-        return Verdict(QUESTION, "unclear", "Undefined", sentence, RULE, "has no words", bars=bars)
-    grade = grade_at(found.mean, *bars, rising=False)
-    answer, clause = WORDINGS[grade]
+        return JUDGEMENT.unclear("Undefined", sentence, "has no words")
     mean = Interval(found.mean, max(found.low, 0.0), found.high)  # few seeds: a wide interval
     alike = float(by_run(trial.table, "same", "seed").mean())
     sentence = (
@@ -69,18 +70,7 @@ def verdict(trial: Result) -> Verdict:
         f"JSD away from that of this one, over {found.texts:,} texts; they decide alike in {alike:.0%} of them."
         f"{border(mean, *bars)} Another attention that is no farther away differs by no more than chance."
     )
-    return Verdict(
-        QUESTION,
-        grade,
-        answer,
-        sentence,
-        RULE,
-        clause,
-        *ends(mean),
-        bars=bars,
-        rising=False,
-        contains=found.contains,
-    )
+    return JUDGEMENT.of(mean, sentence, says_border=False, contains=found.contains)
 
 
 def figures(trial: Result) -> list[Figure]:

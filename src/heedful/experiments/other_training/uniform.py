@@ -21,7 +21,7 @@ from heedful.experiments.framework.description import Column, Measure, Reason, R
 from heedful.experiments.framework.experiment import Batches, Chunk, Experiment, Summary
 from heedful.experiments.framework.other_runs import OtherRun, require_others
 from heedful.experiments.framework.summary import mean, plain
-from heedful.experiments.framework.verdict import Grade, Verdict, Wording, ends, grade_at, interval
+from heedful.experiments.framework.verdict import Grade, Judgement, Verdict, Wording, interval
 from heedful.figures.figure import Figure
 from heedful.measure.columns import column
 from heedful.measure.levels import Sources, over_runs
@@ -104,16 +104,17 @@ def p_value(p: float | None) -> str:
     return "p < .001" if p < 0.001 else f"p = {p:.3f}"
 
 
+CLAIM = "trained attention is better than uniform"
+JUDGEMENT = Judgement(QUESTION, RULE, WORDINGS, (MARGIN, NEEDED))
+
+
 def verdict(trial: Result) -> Verdict:
     overall = summarise(trial.table)["overall"]
     loss, p, needless = overall["loss"], overall["p"], overall["p_needless"]
-    bars = (MARGIN, NEEDED)
     if needless is None or loss["low"] is None:
         sentence = "Fewer than two texts: nothing can be told."
-        return Verdict(QUESTION, "unclear", "Undefined", sentence, RULE, "is not told", bars=bars)
+        return JUDGEMENT.unclear("Undefined", sentence, "is not told")
     found = Interval(loss["mean"], loss["low"], loss["high"])
-    grade = grade_at(found.value, *bars, rising=True)
-    answer, clause = WORDINGS[grade]
     means = [overall[kind]["accuracy"]["mean"] for kind in ("trained", "uniform")]
     sentence = (
         f"Trained attention has an accuracy of {means[0]:.3f}, uniform attention {means[1]:.3f} (means of "
@@ -121,19 +122,8 @@ def verdict(trial: Result) -> Verdict:
         f"{p_value(p)}; that it is {MARGIN} or more: {p_value(needless)}, so it is at most "
         f"{overall['at_most']:.3f} with 95% confidence."
     )
-    return Verdict(
-        QUESTION,
-        grade,
-        answer,
-        sentence,
-        RULE,
-        clause,
-        *ends(found),
-        bars=bars,
-        p=p,
-        claim="trained attention is better than uniform",
-        contains=Sources(loss["n"], loss["runs"]).sentence(),
-    )
+    contains = Sources(loss["n"], loss["runs"]).sentence()
+    return JUDGEMENT.of(found, sentence, says_border=False, p=p, claim=CLAIM, contains=contains)
 
 
 def warning(summary: Mapping[str, Any]) -> str:

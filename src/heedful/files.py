@@ -20,6 +20,7 @@ from uuid import uuid4
 from heedful.errors import Mistake
 
 ENDING = ".part"
+LONGEST_NAME = 255  # bytes of a file's name, everywhere
 
 
 @contextmanager
@@ -30,6 +31,16 @@ def whole_file(path: Path) -> Iterator[Path]:
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
+
+
+def check_name(path: Path) -> None:
+    """Refuse what a person gave as the name of a file that is to be written, before anything is computed."""
+    try:
+        writable = path.parent.is_dir() and not path.is_dir() and "\x00" not in path.name
+    except OSError:  # a name of 300 characters
+        writable = False
+    if not writable or len(path.name.encode(errors="replace")) > LONGEST_NAME:
+        raise Mistake(f"{str(path)[:200]} cannot be written: give the name of a file in a folder that exists.")
 
 
 @contextmanager
@@ -121,7 +132,7 @@ def _make_held(path: Path, folder: bool) -> tuple[Path, int]:
 
 
 def _temporary(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{uuid4().hex[:8]}{ENDING}")
+    return path.with_name(f".{path.name[:60]}.{uuid4().hex[:8]}{ENDING}")  # at most 255 bytes
 
 
 def _hold(handle: int) -> None:
