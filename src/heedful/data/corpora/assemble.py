@@ -51,6 +51,7 @@ class CorpusRows:
     warnings: tuple[str, ...] = ()
     subset: Subset = ALL_ROWS
     partial: bool = False  # rows of other splits were not read, because they should not matter
+    columns: str = ""  # that are read of one's own files, in words: they are told with the corpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,8 @@ def spread_places(size: int, limit: int | None) -> NDArray[np.int64]:
 
 def _select(given: CorpusRows, seed: int, *, whole: bool) -> Selected:
     """The rows of each split. `whole`: all are tokenised, at once and early, which is faster where all are wanted."""
-    recipe, ledger, notes = given.recipe, given.ledger, list[str]()
+    recipe, ledger = given.recipe, given.ledger
+    notes = [f"columns: {given.columns}"] if given.columns else []
     words = RowTokenizer(recipe)
     groups = given.subset.draw(_group(given), lambda row: row.label, notes)
     groups = sample_test(groups, recipe, seed, notes)
