@@ -18,7 +18,8 @@ from heedful.store.checks import Damaged, check_sums, read_signed, read_sums, wr
 from heedful.store.files import clean, link, whole_file, whole_folder, write_json
 from heedful.store.locks import lock
 from heedful.store.results import Results
-from heedful.store.run import Run, create, runs_in
+from heedful.store.new_runs import create
+from heedful.store.run import Run, runs_in
 
 NOTES = {"history": [{"epoch": 1, "loss": 0.5}], "threads": 1}
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.corpora.describe import find_warnings
+from heedful.data.corpora.describe import Content, content_of, find_warnings
 from heedful.data.corpora.labels import (
     LabelNumbers,
     Spelling,
@@ -124,6 +124,12 @@ def assemble_split(given: CorpusRows, split: Split, limit: int | None, seed: int
         skipped=tuple(given.ledger.skipped),
         source="; ".join([given.source, *selected.notes]),
     )
+
+
+def assemble_contents(given: CorpusRows, seed: int) -> dict[Split, list[Content]]:
+    """The texts of each split as their rows have them; hardly any is tokenised."""
+    splits = _select(given, seed, whole=False).splits
+    return {split: [content_of(r.row.text, r.row.query) for r in rows] for split, rows in splits.items() if rows}
 
 
 def spread_places(size: int, limit: int | None) -> NDArray[np.int64]:

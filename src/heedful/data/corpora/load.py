@@ -11,7 +11,8 @@ from typing import Any
 
 from heedful.config import DataOptions
 from heedful.data.corpora import locate
-from heedful.data.corpora.assemble import CorpusRows, LimitedSplit, assemble, assemble_split
+from heedful.data.corpora.assemble import CorpusRows, LimitedSplit, assemble, assemble_contents, assemble_split
+from heedful.data.corpora.describe import Content
 from heedful.data.corpora.locate import Location
 from heedful.data.corpora.recipe import Recipe
 from heedful.data.corpora.registry import CORPORA, OTHERS, Entry
@@ -104,6 +105,13 @@ def load_split(
     if options.evidence_words is None:
         return found
     return replace(found, examples=mark_words(found.examples, options.evidence_words))
+
+
+def load_contents(
+    name_or_path: str | Path, *, data_dirs: Sequence[Path] = (), seed: int = 0, options: DataOptions | None = None
+) -> dict[Split, list[Content]]:
+    """The texts and queries of each split that `load` has there, untokenised: to see which stand twice."""
+    return assemble_contents(_open(name_or_path, data_dirs, seed, options or DataOptions()), seed)
 
 
 def _open(

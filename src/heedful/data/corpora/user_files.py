@@ -13,6 +13,7 @@ from pathlib import Path
 from heedful.config import DataOptions
 from heedful.data.corpora import locate
 from heedful.data.corpora.assemble import CorpusRows
+from heedful.data.corpora.describe import Content, content_of
 from heedful.data.corpora.labels import label_name
 from heedful.data.corpora.recipe import Lengths, Recipe
 from heedful.data.corpora.splits import files_for_split
@@ -206,6 +207,25 @@ def read_unlabelled(
 
     Only these are tokenised.
     """
+    rows, columns = _unlabelled_rows(path, options)
+    wanted = list(places(len(rows)))
+    split = tokenizer(options.tokenizer or "spacy")
+    passages = tokenise_all(split, (rows[place][1] for place in wanted))
+    has_queries = any(row[2] is not None for row in rows)
+    queries = tokenise_all(split, (rows[place][2] or "" for place in wanted)) if has_queries else [None] * len(wanted)
+    found = {
+        place: Example(f"{path.name}:{rows[place][0]}", passage, query=asked)
+        for place, passage, asked in zip(wanted, passages, queries, strict=True)
+    }
+    return len(rows), found, f"{path}; columns: {columns}"
+
+
+def unlabelled_contents(path: Path, options: DataOptions) -> list[Content]:
+    return [content_of(text, query) for _, text, query in _unlabelled_rows(path, options)[0]]
+
+
+def _unlabelled_rows(path: Path, options: DataOptions) -> tuple[list[tuple[int, str, str | None]], str]:
+    """(line, text, query) of each row, and which columns these are."""
     ledger = Ledger(options.skip_bad)
     table = _table(path, options, ledger)
     if not table.columns:
@@ -218,16 +238,7 @@ def read_unlabelled(
             rows.append((line, str(values[0]), None if query is None else str(values[1])))
         else:
             ledger.bad(path, line, "the text is empty, or is no text")
-    wanted = list(places(len(rows)))
-    split = tokenizer(options.tokenizer or "spacy")
-    passages = tokenise_all(split, (rows[place][1] for place in wanted))
-    queries = tokenise_all(split, (rows[place][2] or "" for place in wanted)) if query else [None] * len(wanted)
-    found = {
-        place: Example(f"{path.name}:{rows[place][0]}", passage, query=asked)
-        for place, passage, asked in zip(wanted, passages, queries, strict=True)
-    }
-    columns = f"text {text!r}" + ("" if query is None else f", query {query!r}")
-    return len(rows), found, f"{path}; columns: {columns}"
+    return rows, f"text {text!r}" + ("" if query is None else f", query {query!r}")
 
 
 def _table(path: Path, options: DataOptions, ledger: Ledger) -> InputTable:
