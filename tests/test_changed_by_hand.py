@@ -58,6 +58,10 @@ def swap_labels(path: Path) -> None:
     path.write_text(json.dumps(info, indent=1, ensure_ascii=False) + "\n")
 
 
+def other_word(path: Path) -> None:
+    path.write_text(path.read_text().replace("good", "dull"))
+
+
 def better(path: Path) -> None:
     path.write_text(re.sub(r'("accuracy": )[\d.]+', r"\g<1>0.99", path.read_text()))
 
@@ -89,7 +93,7 @@ def read_as_server(run: Run) -> Any:
 
 CHANGES: list[tuple[str, Callable[[Path], None], Callable[[Run], Any]]] = [
     ("config.json", swap_labels, lambda run: run.labels),
-    ("vocabulary.json", lambda path: path.write_text(path.read_text().replace("good", "dull")), lambda run: run.words),
+    ("vocabulary.json", other_word, lambda run: run.words),
     ("results/performance.summary.json", better, lambda run: run.summary("performance")),
     ("results/uniform_inference.parquet", shift, read_rows),
     ("results/uniform_inference.parquet", shift, read_as_server),
@@ -164,7 +168,12 @@ def test_a_file_is_hashed_once_until_it_changes(run: Run, monkeypatch: pytest.Mo
 
     read: list[Path] = []
     plain = checks.sha256
-    monkeypatch.setattr(checks, "sha256", lambda path: (read.append(path), plain(path))[1])
+
+    def counted(path: Path) -> str:
+        read.append(path)
+        return plain(path)
+
+    monkeypatch.setattr(checks, "sha256", counted)
     hashes = FileHashes()
     for _ in range(3):
         results = Results(run.path / "results", hashes)

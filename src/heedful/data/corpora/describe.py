@@ -13,6 +13,7 @@ from heedful.data.corpora.labels import Spelling, count_labels, label_value, nam
 from heedful.data.corpora.recipe import Recipe
 from heedful.data.corpora.registry import CORPORA, Table1Row
 from heedful.data.text.vocabulary import MARKERS, Vocabulary
+from heedful.errors import escape
 from heedful.records import SPLITS, Corpus, Example, Split
 
 EXAMPLE_WORDS = 60  # of the text that is shown
@@ -39,7 +40,7 @@ class Reading:
         splits = ", ".join(f"{split} {show_counts(counts)}" for split, counts in self.counts.items())
         skipped = f" Skipped: {len(self.skipped)} rows." if self.skipped else ""
         told = f"{self.name} ({self.task}), {total} texts: {splits}. From {self.source}.{skipped}"
-        return "\n".join([told, *(f"warning: {warning}." for warning in self.warnings)])
+        return "\n".join(map(escape, [told, *(f"warning: {warning}." for warning in self.warnings)]))
 
 
 def show_counts(counts: Mapping[str, int]) -> str:

@@ -155,6 +155,7 @@ def _of_files(paths: Iterable[Path], place: str, hash_file: HashFile) -> DataSou
     digest = hashlib.sha256(f"files {DATA_VERSION}".encode())
     size = 0
     for path in paths:
+        locate.check_name(path.name, "a file of the data")
         digest.update(f"\x1e{path.name}\x1f{hash_file(path)}".encode())
         size += path.stat().st_size
     return DataSource(digest.hexdigest(), size, place)
