@@ -42,7 +42,7 @@ def test_nothing_to_warn_of(tmp_path: Path) -> None:
     told = describe_reading(corpus)
     assert str(told) == (
         "x (classification), 20 texts: train 16 (a 8, b 8), dev 2 (a 1, b 1), test 2 (a 1, b 1). "
-        f"From {tmp_path / 'x.jsonl'}."
+        f"From {tmp_path / 'x.jsonl'}; columns: text 'text', label 'label', split 'split'."
     )
     assert json.loads(json.dumps(told.to_json()))["counts"]["train"] == {"a": 8, "b": 8}
 

@@ -15,7 +15,7 @@ import pytest
 from heedful.config import DataOptions
 from heedful.data.corpora.labels import label_name
 from heedful.data.corpora.load import load
-from heedful.data.corpora.user_files import evidence_spans
+from heedful.data.formats.evidence import evidence_spans
 from heedful.errors import Mistake
 from heedful.records import SPLITS, Corpus
 

@@ -17,8 +17,9 @@ from heedful.files import clean, link, whole_file, whole_folder, write_json
 from heedful.store.arrays import read_arrays, write_arrays
 from heedful.store.checks import Damaged, check_sums, read_signed, read_sums, write_signed, write_sums
 from heedful.store.locks import lock
+from heedful.store.new_runs import create
 from heedful.store.results import Results
-from heedful.store.run import Run, create, runs_in
+from heedful.store.run import Run, runs_in
 
 NOTES = {"history": [{"epoch": 1, "loss": 0.5}], "threads": 1}
 
@@ -198,7 +199,7 @@ def test_results_of_other_questions_are_kept(tmp_path: Path) -> None:
         results.check_rows("permutation", "k1")
     assert results.check_rows("permutation", "k2") is not None
     damage(results.rows_path("permutation", "k2"), 0.1, cut=False)
-    with pytest.raises(Mistake, match=r"permutation\.parquet is damaged: run `heedful run permutation"):
+    with pytest.raises(Mistake, match=r"permutation\.parquet is damaged: its checksum .*run `heedful run permutation"):
         results.rows("permutation")
     with pytest.raises(Mistake, match="heedful run correlation"):
         results.rows("correlation")

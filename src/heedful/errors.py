@@ -5,14 +5,27 @@ would be right. The command line prints it without a traceback and exits with 2;
 ordinary exception. Anything else that is raised is ours to mend.
 """
 
+import re
+
 LONGEST = 80  # characters of a value in a sentence
+
+
+# What a terminal obeys, and what turns the direction of a line around; new lines and tabs stay.
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def escape(text: str) -> str:
+    """`text` with every character that is obeyed instead of shown as an escape."""
+    if text.isprintable():
+        return text
+    return CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 class Mistake(Exception):
     """One clear sentence about what was asked and what would be right; it can be printed whatever was given."""
 
     def __init__(self, sentence: str) -> None:
-        super().__init__(sentence.encode(errors="backslashreplace").decode())
+        super().__init__(escape(sentence))
 
 
 def one_of(what: str, given: object, known: list[str]) -> Mistake:
@@ -32,5 +45,5 @@ def short(value: object) -> str:
         text = repr(value)
     except Exception:  # an integer of thousands of digits, an object of somebody else's
         return f"a {type(value).__name__} that cannot be shown"
-    text = " ".join(text.split()).encode(errors="backslashreplace").decode()
+    text = escape(" ".join(text.split()))
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."

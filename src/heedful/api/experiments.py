@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,6 +114,7 @@ def run_experiments(
     """
     from heedful.engine.running.execute import execute
     from heedful.engine.running.workspace import Workspace
+    from heedful.engine.sources.overlap import doubts_of
 
     source, run = find_model(model, labels)
     folder = Path(runs) if runs is not None else Path("runs") if run is None else run.path.parent
@@ -133,6 +135,8 @@ def run_experiments(
         cores=cores,
         strict=alone and engine == "here",
     )
+    for sentence in doubts_of(answering) if answering.finished else ():
+        warnings.warn(f"{sentence}.", stacklevel=2)
     return Answers(tuple(asks), answering, planned, report, workspace)
 
 
@@ -240,6 +244,7 @@ def _ask_in_memory(
     from heedful.config import DataOptions
     from heedful.data.text.batching import CPU
     from heedful.engine.sources.other_data import as_the_model_reads, read_as, read_other
+    from heedful.engine.sources.overlap import find_doubts
     from heedful.engine.tasks.rows import select_places
 
     if data is None:
@@ -248,6 +253,8 @@ def _ask_in_memory(
     read = read_other(str(data), options, asked.split, asked.limit, data_dirs)
     select_places(read.size, asked)  # says so where there are none
     examples = as_the_model_reads(read.examples, read.task, read.labels, source, str(data))
+    for sentence in find_doubts(source, str(data), options, data_dirs):
+        warnings.warn(f"{sentence}.", stacklevel=3)
     return ask_loaded(asked, source.load(CPU), examples, progress)
 
 

@@ -1,7 +1,7 @@
 """The command line: one command is one call into the layers below.
 
 Heavy imports are inside the commands, so that `heedful --help` answers at once. Exit codes: 0 done, 1 a
-result that fails a stated bar, 2 a mistake in what was asked.
+result that fails a stated bar, 2 a mistake in what was asked, 130 interrupted, 141 nobody reads the output any more.
 """
 
 from __future__ import annotations
@@ -9,14 +9,17 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
 
 from heedful.cli import audit, data, demo, explain, report, run, serve, study, train, words
 from heedful.cli import data as doctor
-from heedful.errors import Mistake
+from heedful.cli.printing import Printable
+from heedful.errors import Mistake, escape
+
+INTERRUPTED, UNREAD = 130, 141  # as a shell says of SIGINT and SIGPIPE
 
 app = typer.Typer(
     name="heedful",
@@ -66,7 +69,7 @@ def warn_once() -> Callable[..., None]:
     def warn(message: Warning | str, *_: Any, **__: Any) -> None:
         if str(message) not in said:
             said.add(str(message))
-            typer.echo(f"warning: {message}", err=True)
+            typer.echo(f"warning: {escape(str(message))}", err=True)
 
     return warn
 
@@ -78,11 +81,24 @@ def main() -> None:
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     warnings.showwarning = warn_once()
+    streams = [Printable(sys.stdout), Printable(sys.stderr)]
+    sys.stdout, sys.stderr = streams
     debug = "--debug" in sys.argv
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     try:
-        app(arguments)
+        try:
+            app(arguments)
+        finally:
+            streams[0].flush()
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):
+            _end_unread(streams)
+        raise
     except (Mistake, MemoryError, OSError) as mistake:
+        if isinstance(mistake, BrokenPipeError):
+            _end_unread(streams)
         if debug:
             raise
         said = str(mistake)
@@ -90,5 +106,14 @@ def main() -> None:
             said = f"memory ran out ({mistake}): ask for less at once."
         elif isinstance(mistake, OSError):  # a full disk, a folder that may not be written
             said = f"{mistake.filename or 'a file'} cannot be read or written: {mistake.strerror or mistake}."
-        typer.echo(f"heedful: {said}".encode(errors="backslashreplace").decode(), err=True)
+        typer.echo(f"heedful: {escape(said)}", err=True)
         raise SystemExit(2) from None
+
+
+def _end_unread(streams: Sequence[Printable]) -> None:
+    """Where a reader has closed its end (`| head -1`), end as other programs do. Other pipes are not meant."""
+    gone = [stream for stream in streams if stream.unread]
+    for stream in gone:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # what is left in the buffer goes nowhere
+    if gone:
+        raise SystemExit(UNREAD) from None

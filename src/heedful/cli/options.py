@@ -165,7 +165,7 @@ def runs(incomplete: str) -> Offers:
         try:
             told = json.loads(config.read_text(encoding="utf-8"))
             about = f"{told['config']['dataset']}, {told.get('model', {}).get('description', '')}".rstrip(", ")
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue  # a folder that is no run is not offered
         found.append((str(config.parent), about))
     return starting(incomplete, found)

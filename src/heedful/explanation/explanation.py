@@ -148,9 +148,12 @@ class Explanation:
         check_ids(columns)
         return cls.of_columns(columns, run)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, *, escape_formulas: bool = True) -> None:
         """Whole or not at all, by the ending: .parquet and .json keep everything and can be loaded again;
         .csv is the tidy table, .html a page to look at.
+
+        In a CSV file, words that a spreadsheet would compute (=1+1, @x) get an apostrophe before them; with
+        `escape_formulas=False` they stand as they are.
         """
         if not isinstance(path, str | Path):
             raise Mistake(f"save({short(path)}): give the name of a file.")
@@ -162,7 +165,7 @@ class Explanation:
             if path.suffix == ".parquet":
                 write_parquet(self.columns, self.run, partial)
             elif path.suffix == ".csv":
-                write_csv(self.columns, self.run, partial)
+                write_csv(self.columns, self.run, partial, escape_formulas)
             else:
                 pieces = json_of(self, self.run) if path.suffix == ".json" else [page(self.to_html())]
                 with partial.open("w", encoding="utf-8") as file:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import csv
 
@@ -28,7 +29,15 @@ from heedful.explanation.views import columns_of
 from heedful.records import Words
 
 FORMAT = "heedful explanation 2"
+FORMULA = r"\A[=+\-@\t\r]"  # how cells begin that a spreadsheet computes
 ROW_GROUP = 2**17  # rows written at once
+
+
+# What reading a file of any content can end in: a field that is missing or of another kind, offsets of 2**40.
+DAMAGES = (
+    *(Mistake, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, AssertionError),
+    pa.ArrowException,
+)
 
 
 def tables(columns: Columns, run: str) -> Iterator[pa.Table]:
@@ -72,10 +81,19 @@ def _of_streams(streams: list[bytes]) -> pa.RecordBatch:
     return pa.concat_batches(batches)
 
 
-def write_csv(columns: Columns, run: str, path: Path) -> None:
+def write_csv(columns: Columns, run: str, path: Path, escape_formulas: bool = True) -> None:
+    """A word that a spreadsheet would take for a formula gets an apostrophe before it, unless that is not wanted."""
     with csv.CSVWriter(path, plain_strings(tidy_table(columns.between(0, 0), run)).schema) as writer:
         for table in tables(columns, run):
-            writer.write_table(table)
+            writer.write_table(_without_formulas(table) if escape_formulas else table)
+
+
+def _without_formulas(table: pa.Table) -> pa.Table:
+    for place, field in enumerate(table.schema):
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+            plain = pc.replace_substring_regex(table[place], FORMULA, r"'\0")
+            table = table.set_column(place, field, plain)
+    return table
 
 
 def read_parquet(path: Path) -> tuple[Columns, str]:
@@ -96,7 +114,7 @@ def read_parquet(path: Path) -> tuple[Columns, str]:
     try:
         columns, run = _columns(table, facts), facts["run"]
         agree = _agree(columns, run, table)
-    except (Mistake, ValueError, LookupError, TypeError, pa.ArrowException):
+    except DAMAGES:
         agree = False
     if not agree:
         raise Mistake(f"{path} was changed after it was saved: its rows do not agree with its records.")
@@ -132,9 +150,11 @@ def json_of(examples: Iterable[Explained], run: str) -> Iterator[str]:
 def read_json(text: str) -> tuple[Columns, str]:
     try:
         record = json.loads(text)
-        if record["format"] == FORMAT:
-            return columns_of([explained_of(each) for each in record["examples"]]), record["run"]
-    except (ValueError, KeyError, TypeError, RecursionError):
+        if record["format"] == FORMAT and isinstance(record["run"], str):
+            records = record["examples"]
+            if all(isinstance(each["id"], str) for each in records):
+                return columns_of([explained_of(each) for each in records]), record["run"]
+    except DAMAGES:
         pass
     raise Mistake(f"this is not the JSON of an explanation ({FORMAT}).")
 
@@ -143,7 +163,12 @@ def explained_of(record: dict[str, Any]) -> Explained:
     """What `asdict` and JSON made of an `Explained`."""
 
     def words(r: dict[str, Any]) -> Words:
-        return Words(r["text"], tuple(r["forms"]), np.array(r["offsets"], dtype=np.int32))
+        offsets = np.array(r["offsets"]).reshape(-1, 2)
+        if len(offsets) and offsets.dtype.kind != "i":
+            raise ValueError("places of words are whole numbers")
+        if np.any(offsets != offsets.astype(np.int32)):
+            raise OverflowError("places of words are outside of any text")
+        return Words(r["text"], tuple(r["forms"]), offsets.astype(np.int32))
 
     def attribution(r: dict[str, Any]) -> Attribution:
         check = None if r["check"] is None else Check(**r["check"])

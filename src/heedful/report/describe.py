@@ -73,6 +73,12 @@ def warning(run: Illustrated) -> str:
     )
 
 
+def doubts(findings: Findings) -> list[str]:
+    """What was found about the texts: copies, and texts that the model was trained on."""
+    told = (visible(str(sentence), 400) for sentence in findings.info["data"].get("warnings", []))
+    return [f"{sentence[:1].upper()}{sentence[1:]}." for sentence in told]
+
+
 def facts(findings: Findings) -> list[Fact]:
     info = findings.info
     sizes = info["data"]["examples"]

@@ -15,7 +15,7 @@ from heedful.figures.figure import Figure, Spec, method_name
 from heedful.report import instances
 from heedful.report import shell as assets
 from heedful.report.cards import cards
-from heedful.report.describe import commands, explainer_rows, facts, question, score, versions, warning
+from heedful.report.describe import commands, doubts, explainer_rows, facts, question, score, versions, warning
 from heedful.report.effect import against, dumbbells, strongest_sentence
 from heedful.report.findings import Findings, Illustrated, verdicts_of_report
 from heedful.report.opening import draw_opening
@@ -101,7 +101,7 @@ def _section(
         "same_strongest": strongest_sentence(run.counted),
         "relied": relied_sentence(words),
         "apart": apart_sentence(words),
-        "warnings": [sentence for sentence in (warning(run), *findings.warnings) if sentence],
+        "warnings": [sentence for sentence in (warning(run), *doubts(findings), *findings.warnings) if sentence],
         "rests": not_made_sentence(findings.tables, "source" in findings.info["config"], findings.path),
         "asked": question(findings),
         "facts": facts(findings),

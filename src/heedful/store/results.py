@@ -19,7 +19,16 @@ from typing import TYPE_CHECKING, Any
 
 from heedful.errors import Mistake
 from heedful.files import link, whole_file
-from heedful.store.checks import Damaged, HashFile, check_file, read_signed, sha256, write_signed
+from heedful.store.checks import (
+    Damaged,
+    HashFile,
+    check_file,
+    read_object,
+    read_signed,
+    read_sums,
+    sha256,
+    write_signed,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -102,8 +111,10 @@ class Results:
 
         path = self.path / f"{experiment}.parquet" if key is None else self.rows_path(experiment, key)
         again = f"run `heedful run {experiment} --model {self.path.parent}`."
-        if not path.exists():
+        if not path.is_file():
             raise Mistake(f"{path} is not there: {again}")
+        if key is None:
+            self.check_published(experiment)
         try:
             return pq.read_table(path, page_checksum_verification=True)
         except (pa.ArrowException, OSError):
@@ -135,16 +146,43 @@ class Results:
         value = self._plain_summary(experiment)
         return None if value is None else value.get(MADE_BY)
 
+    def check_published(self, experiment: str) -> None:
+        """The rows under their plain name are what their summary was made of, or else rows that are kept."""
+        path = self.path / f"{experiment}.parquet"
+        made_by = self.made_by(experiment) or {}
+        if "rows" not in made_by:
+            return  # nobody has said what they were
+        digest = self.hash_file(path)
+        if digest == made_by["rows"]:
+            return
+        # Rows and summary are published one after the other, so for a moment they are of two questions.
+        if not any(seal["experiment"] == experiment and seal["rows"] == digest for seal in self.seals()):
+            again = f"run `heedful run {experiment} --model {self.path.parent}`."
+            raise Mistake(f"{path} is damaged: its checksum is not that of what was written: {again}")
+
     def _plain_summary(self, experiment: str) -> dict[str, Any] | None:
         path = self.path / f"{experiment}.summary.json"
-        if experiment == "performance" and path.exists():
-            plain: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            if "sha256" not in plain:  # sealed with the run that it is of
+        if experiment == "performance" and path.is_file():
+            plain = self._performance(path)
+            if plain is not None:
                 return plain
         try:
             return read_signed(path)
         except Damaged as damage:
             raise Mistake(f"{damage}: run `heedful run {experiment} --model {self.path.parent}`.") from None
+
+    def _performance(self, path: Path) -> dict[str, Any] | None:
+        """Scores that are sealed with the run that they are of; None where they carry a checksum of their own."""
+        try:
+            plain = read_object(path)
+            if "sha256" in plain:
+                return None
+            sums = read_sums(self.path.parent)
+            if sums:
+                check_file(path, sums.get("results/performance.summary.json", "none"), self.hash_file)
+        except Damaged as damage:
+            raise Mistake(f"{damage}: put back what it was, or make the run again.") from None
+        return plain
 
     def _seal_path(self, experiment: str, key: str) -> Path:
         return self.kept / f"{experiment}-{key}.seal.json"

@@ -34,9 +34,20 @@ from numpy.typing import NDArray
 
 from heedful.config import EvaluationConfig, RunConfig, stored_settings
 from heedful.errors import Mistake
-from heedful.files import ENDING, whole_file, whole_folder, write_json
+from heedful.files import ENDING, whole_file, write_json
 from heedful.store.arrays import read_arrays, write_arrays
-from heedful.store.checks import SUMS, Damaged, HashFile, check_sums, read_sums, sha256, write_sums
+from heedful.store.checks import (
+    SUMS,
+    Damaged,
+    FileHashes,
+    HashFile,
+    check_file,
+    check_info,
+    check_sums,
+    read_object,
+    read_sums,
+    write_sums,
+)
 from heedful.store.results import Results
 from heedful.store.titles import attention_title
 
@@ -74,7 +85,7 @@ class Run:
     """A run folder that exists."""
 
     path: Path
-    hash_file: HashFile = field(default=sha256, compare=False, repr=False)
+    hash_file: HashFile = field(default_factory=FileHashes, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -84,9 +95,10 @@ class Run:
     def info(self) -> dict[str, Any]:
         """config.json: `config`, `labels`, `task`, `tokenizer`, `data`, `versions`."""
         try:
-            info: dict[str, Any] = json.loads(self._read("config.json"))
-        except ValueError as error:
-            raise Mistake(f"{self.path / 'config.json'} is damaged ({error}): train again.") from None
+            info = read_object(self._checked("config.json"))
+        except Damaged as damage:
+            raise Mistake(f"{damage}: train again.") from None
+        check_info(info, self.path / "config.json")
         return info
 
     @property
@@ -148,7 +160,14 @@ class Run:
 
     @property
     def words(self) -> tuple[str, ...]:
-        return tuple(json.loads(self._read("vocabulary.json")))
+        path = self._checked("vocabulary.json")
+        try:
+            words = json.loads(path.read_text(encoding="utf-8"))
+            if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+                raise ValueError("it is not a list of words")
+        except (ValueError, RecursionError) as error:
+            raise Mistake(f"{path} is damaged ({error}): train again.") from None
+        return tuple(words)
 
     @property
     def results(self) -> Results:
@@ -214,9 +233,14 @@ class Run:
 
     def training(self) -> list[dict[str, Any]]:
         """One row an epoch."""
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        rows: list[dict[str, Any]] = pq.read_table(self.path / "training.parquet").to_pylist()
+        path = self._checked("training.parquet")
+        try:
+            rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+        except (pa.ArrowException, OSError) as error:
+            raise Mistake(f"{path} is damaged ({str(error).splitlines()[0]}): train again.") from None
         return rows
 
     def summary(self, experiment: str) -> dict[str, Any]:
@@ -231,8 +255,8 @@ class Run:
     def audit(self) -> dict[str, Any] | None:
         """What `heedful audit` found last, in plain values; None where there is none, or none that can be read."""
         try:
-            found = json.loads((self.path / AUDIT).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            found = read_object(self.path / AUDIT)
+        except (OSError, Damaged):
             return None
         parts = ("recommendation", "header", "cells", "warnings")
         whole = isinstance(found, dict) and all(isinstance(found.get(part), list) for part in parts)
@@ -287,13 +311,18 @@ class Run:
         with whole_file(self.path / name) as temporary:
             pq.write_table(pa.Table.from_pylist(rows), temporary)
 
-    def _read(self, name: str) -> str:
+    def _checked(self, name: str) -> Path:
+        """A file of the run that is what was written: of a finished run, what its SHA256SUMS says."""
+        path = self.path / name
+        if not path.is_file():
+            raise Mistake(f"{self.path} is not a run folder: it has no {name}.")
         try:
-            return (self.path / name).read_text(encoding="utf-8")
-        except FileNotFoundError:
-            raise Mistake(f"{self.path} is not a run folder: it has no {name}.") from None
-        except UnicodeDecodeError:
-            raise Mistake(f"{self.path / name} is damaged (it is not UTF-8): train again.") from None
+            digest = self.sums().get(name)
+            if digest is not None:
+                check_file(path, digest, self.hash_file)
+        except Damaged as damage:
+            raise Mistake(f"{damage}: put back what it was, or train again.") from None
+        return path
 
     def _arrays(self, name: str) -> tuple[dict[str, NDArray[np.generic]], dict[str, str]]:
         if not (self.path / name).exists():
@@ -304,43 +333,10 @@ class Run:
             raise Mistake(f"{damage}: delete {self.path} and train again.") from None
 
 
-def create(
-    path: Path,
-    info: Mapping[str, Any],
-    words: tuple[str, ...],
-    weights: Arrays,
-    arrays: Arrays,
-    notes: Mapping[str, Any],
-    pretrained: Mapping[str, bytes] = NONE,
-) -> Run:
-    """A new run folder with its first checkpoint, whole from the moment it is there."""
-    with whole_folder(path) as temporary:
-        run = Run(temporary)
-        run.write_description(info, words, pretrained)
-        run.write_training(weights, notes["history"])
-        run.write_checkpoint(arrays, notes)
-    return Run(path)
-
-
-def write_trial(path: Path, info: Mapping[str, Any]) -> Run:
-    """The folder of a model on other data, whole from the moment it is there. Results that it has stay."""
-
-    def write(folder: Path) -> None:
-        write_json(folder / "config.json", info)
-        write_sums(folder, SEALED_TRIAL)
-
-    if path.exists():
-        write(path)
-    else:
-        with whole_folder(path) as temporary:
-            write(temporary)
-    return Run(path)
-
-
 def runs_in(folder: Path) -> Iterator[Run]:
     """The runs of a folder by name. None of them is opened: that is for whoever asks them something."""
     if not folder.is_dir():
         raise Mistake(f"there is no folder of runs {folder}.")
     for path in sorted(folder.iterdir()):
-        if not path.name.startswith(".") and (path / "config.json").exists():
+        if not path.name.startswith(".") and (path / "config.json").is_file():
             yield Run(path)

@@ -17,6 +17,7 @@ import numpy as np
 from heedful.errors import Mistake
 from heedful.files import whole_file
 from heedful.records import Example, Words
+from heedful.store.checks import Damaged, HashFile, check_sum, sha256, write_sum
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,10 +63,10 @@ def count_kept(run: Path, split: str) -> int | None:
         raise _unreadable(path, error) from None
 
 
-def read_some(run: Path, split: str, some: int) -> dict[int, Example] | None:
+def read_some(run: Path, split: str, some: int, hash_file: HashFile = sha256) -> dict[int, Example] | None:
     """The `some` texts of a split that a question about so many is of, by place; None where they are not kept."""
     path = texts_path(run, split, some)
-    return _read(path, None) if path.is_file() else None
+    return _read(path, None, hash_file) if path.is_file() else None
 
 
 def write_texts(run: Path, split: str, examples: Iterable[tuple[int, Example]]) -> None:
@@ -82,27 +83,29 @@ def _write(path: Path, examples: Iterable[tuple[int, Example]]) -> None:
     with whole_file(path) as temporary, pq.ParquetWriter(temporary, schema, **how) as file:
         while some := list(islice(rows, GROUP)):
             file.write_table(pa.Table.from_pylist(some, schema=schema))
+    write_sum(path)
 
 
-def read_texts(run: Path, split: str, places: Sequence[int]) -> dict[int, Example] | None:
+def read_texts(run: Path, split: str, places: Sequence[int], hash_file: HashFile = sha256) -> dict[int, Example] | None:
     """The texts at some places; None where the run has not kept them, and of a whole split those there are."""
     found: dict[int, Example] = {}
     files, wanted = texts_files(run, split), set(places)
     for path in files:
-        found |= _read(path, sorted(wanted - set(found)))
+        found |= _read(path, sorted(wanted - set(found)), hash_file)
         if wanted <= set(found):
             break
     whole = files == [texts_path(run, split)]
     return found if whole or (files and wanted <= set(found)) else None
 
 
-def read_labels(run: Path, split: str) -> dict[int, int]:
+def read_labels(run: Path, split: str, hash_file: HashFile = sha256) -> dict[int, int]:
     """The labels of the texts that a run has kept of a split, by place; without those that have none."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     found: dict[int, int] = {}
     for path in texts_files(run, split):
+        _check(path, hash_file)
         try:
             table = pq.read_table(path, columns=["example", "label"])
         except (pa.ArrowException, OSError) as error:
@@ -112,16 +115,24 @@ def read_labels(run: Path, split: str) -> dict[int, int]:
     return found
 
 
-def _read(path: Path, places: list[int] | None) -> dict[int, Example]:
+def _read(path: Path, places: list[int] | None, hash_file: HashFile) -> dict[int, Example]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    _check(path, hash_file)
     try:
         these = None if places is None else [("example", "in", places)]
         table = pq.read_table(path, filters=these, page_checksum_verification=True)
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(path, error) from None
     return {row["example"]: _example(row) for row in table.to_pylist()}
+
+
+def _check(path: Path, hash_file: HashFile) -> None:
+    try:
+        check_sum(path, hash_file)
+    except Damaged as damage:
+        raise Mistake(f"{damage}: remove it, and the texts are read from the corpus.") from None
 
 
 def _unreadable(path: Path, error: Exception) -> Mistake:

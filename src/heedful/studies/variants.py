@@ -86,7 +86,7 @@ def _values(asked: VariantMeasure, tables: Mapping[str, pa.Table], run: Run) -> 
 
 def _correct(tables: Mapping[str, pa.Table], run: Run) -> Values:
     """1 where the label is predicted, of all texts that were asked about; none where their texts may not be kept."""
-    labels = read_labels(run.path, "test")
+    labels = read_labels(run.path, "test", run.hash_file)
     said: dict[int, float] = {}
     for table in tables.values():
         said |= zip(table["example"].to_pylist(), column(table, "predicted").tolist(), strict=True)

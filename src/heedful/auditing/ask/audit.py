@@ -17,6 +17,7 @@ from heedful.auditing.outcome.requirements import PERFORMANCE, Requirement, chec
 from heedful.auditing.outcome.series import series_of
 from heedful.auditing.outcome.standings import Standings, rank
 from heedful.auditing.record import Audit, AuditQuestion, Subject
+from heedful.data.corpora.describe import COPIES
 from heedful.data.edits.plant import KINDS
 from heedful.engine.running.progress import Progress
 from heedful.errors import Mistake
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 SAMPLE = 0.08  # of the budget, for what each explainer costs and keeps; with what the questions have left
 BARELY = 0.05  # of accuracy above always the same answer
-COPIES = 0.05  # of the texts: fewer do not change a digit
 FEW = 30  # texts, below which hardly anything can be told
 
 
@@ -232,12 +232,21 @@ def warn(subject: AuditSubject, scores: Mapping[str, Any], answers: Mapping[str,
             f"{same:,} of {len(looked):,} texts are copies of others: a test takes each for a new one, so intervals "
             "are too narrow and answers too sure. Leave them out of the data."
         )
+    told += [f"{sentence}." for sentence in _doubts(subject) if "copies" not in sentence]
     texts = next((answer.texts for answer in answers.values()), None)  # of the most telling experiment
     if texts is not None and texts < FEW:
         more = "a larger --budget asks about more" if texts < subject.size else "there are no more in the data"
         asked = "one text was" if texts == 1 else f"{texts} texts were"
         told.append(f"only {asked} asked about, so intervals are wide: {more}.")
     return told
+
+
+def _doubts(subject: AuditSubject) -> list[str]:
+    """What was found about the texts when the folder was made: whether the model was trained on them, above all."""
+    from heedful.engine.sources.overlap import doubts_of
+    from heedful.store.run import Run
+
+    return [] if subject.folder is None else doubts_of(Run(subject.folder))
 
 
 def warn_of_standings(standings: Standings) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.data.corpora.describe import find_warnings
+from heedful.data.corpora.describe import Content, content_of, find_warnings
 from heedful.data.corpora.labels import (
     LabelNumbers,
     Spelling,
@@ -51,6 +51,7 @@ class CorpusRows:
     warnings: tuple[str, ...] = ()
     subset: Subset = ALL_ROWS
     partial: bool = False  # rows of other splits were not read, because they should not matter
+    columns: str = ""  # that are read of one's own files, in words: they are told with the corpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +126,12 @@ def assemble_split(given: CorpusRows, split: Split, limit: int | None, seed: int
     )
 
 
+def assemble_contents(given: CorpusRows, seed: int) -> dict[Split, list[Content]]:
+    """The texts of each split as their rows have them; hardly any is tokenised."""
+    splits = _select(given, seed, whole=False).splits
+    return {split: [content_of(r.row.text, r.row.query) for r in rows] for split, rows in splits.items() if rows}
+
+
 def spread_places(size: int, limit: int | None) -> NDArray[np.int64]:
     """All places of a split, or `limit` evenly spread: corpora are often sorted by label."""
     n = min(limit or size, size)
@@ -133,7 +140,8 @@ def spread_places(size: int, limit: int | None) -> NDArray[np.int64]:
 
 def _select(given: CorpusRows, seed: int, *, whole: bool) -> Selected:
     """The rows of each split. `whole`: all are tokenised, at once and early, which is faster where all are wanted."""
-    recipe, ledger, notes = given.recipe, given.ledger, list[str]()
+    recipe, ledger = given.recipe, given.ledger
+    notes = [f"columns: {given.columns}"] if given.columns else []
     words = RowTokenizer(recipe)
     groups = given.subset.draw(_group(given), lambda row: row.label, notes)
     groups = sample_test(groups, recipe, seed, notes)

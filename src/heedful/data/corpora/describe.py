@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from itertools import combinations
@@ -13,6 +13,7 @@ from heedful.data.corpora.labels import Spelling, count_labels, label_value, nam
 from heedful.data.corpora.recipe import Recipe
 from heedful.data.corpora.registry import CORPORA, Table1Row
 from heedful.data.text.vocabulary import MARKERS, Vocabulary
+from heedful.errors import escape
 from heedful.records import SPLITS, Corpus, Example, Split
 
 EXAMPLE_WORDS = 60  # of the text that is shown
@@ -39,7 +40,7 @@ class Reading:
         splits = ", ".join(f"{split} {show_counts(counts)}" for split, counts in self.counts.items())
         skipped = f" Skipped: {len(self.skipped)} rows." if self.skipped else ""
         told = f"{self.name} ({self.task}), {total} texts: {splits}. From {self.source}.{skipped}"
-        return "\n".join([told, *(f"warning: {warning}." for warning in self.warnings)])
+        return "\n".join(map(escape, [told, *(f"warning: {warning}." for warning in self.warnings)]))
 
 
 def show_counts(counts: Mapping[str, int]) -> str:
@@ -143,6 +144,8 @@ def _show_example(example: Example, labels: tuple[str, ...]) -> dict[str, Any]:
 
 FEW = 5  # training texts of a label; with fewer nothing can be learnt of it
 SHOWN = 5  # labels named in one warning
+COPIES = 0.05  # of the texts: fewer do not change a digit
+Content = tuple[str, str]  # of a text and its query
 
 
 def find_warnings(corpus: Corpus, recipe: Recipe, spellings: Sequence[Spelling]) -> tuple[str, ...]:
@@ -152,7 +155,7 @@ def find_warnings(corpus: Corpus, recipe: Recipe, spellings: Sequence[Spelling])
         found += _alike_labels(corpus.labels)
     if recipe.labels_from == "rows":  # where any word can be an answer most labels have no text
         found += _rare_labels(corpus)
-    return (*found, *_repeated_texts(corpus))
+    return (*found, *repeated_texts(corpus))
 
 
 def _merged_spellings(spellings: Sequence[Spelling]) -> Iterator[str]:
@@ -197,8 +200,11 @@ def _some(labels: Sequence[str]) -> str:
     return ", ".join(map(repr, labels[:SHOWN])) + more
 
 
-def _repeated_texts(corpus: Corpus) -> Iterator[str]:
+def repeated_texts(corpus: Corpus) -> Iterator[str]:
+    """Texts that stand in two splits, and copies within one."""
     texts = {split: [_content(example) for example in corpus[split]] for split in SPLITS}
+    for split, some in texts.items():
+        yield from tell_copies(split, some)
     for one, other in combinations([split for split in SPLITS if texts[split]], 2):
         if texts[one] == texts[other]:
             yield f"{other} is {one}: the same {len(texts[one])} texts in the same order"
@@ -210,5 +216,31 @@ def _repeated_texts(corpus: Corpus) -> Iterator[str]:
             yield f"{len(places)} of the {len(texts[other])} texts of {other} stand in {one}, too (the first: {first})"
 
 
-def _content(example: Example) -> tuple[str, str]:
-    return example.passage.text, example.query.text if example.query is not None else ""
+def tell_copies(split: str, texts: Sequence[Content]) -> Iterator[str]:
+    """A sentence where so many texts are copies of others that answers look surer than they are."""
+    copies = len(texts) - len(set(texts))
+    if copies > COPIES * len(texts):
+        yield (
+            f"{copies:,} of the {len(texts):,} texts of {split} are copies of others: each counts as a new one, so "
+            "intervals are too narrow"
+        )
+
+
+def tell_trained_on(split: str, texts: Sequence[Content], training: Collection[Content], model: str) -> Iterator[str]:
+    """A sentence where a model is asked about texts that it was trained on."""
+    known = sum(text in training for text in texts)
+    if known:
+        share = "all" if known == len(texts) else f"{known:,} of the"
+        yield (
+            f"{share} {len(texts):,} texts of {split} stand in the data that {model} was trained on: what it makes of "
+            "them says little about new texts"
+        )
+
+
+def content_of(text: str, query: str | None) -> Content:
+    """What two rows share that are one text: all but white space."""
+    return " ".join(text.split()), " ".join((query or "").split())
+
+
+def _content(example: Example) -> Content:
+    return content_of(example.passage.text, example.query.text if example.query is not None else None)

@@ -19,6 +19,7 @@ from heedful.errors import Mistake, short
 MISSING = frozenset({"", "nan", "na", "n/a", "<na>", "#n/a", "null"})  # what tables write where nothing is known
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 TRUTH = frozenset({"true", "false"})
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 SHOWN = 8  # labels in a message
 
 
@@ -66,6 +67,8 @@ def label_trouble(label: str) -> str | None:
         return "the label is empty"
     if label.strip().lower() in MISSING:
         return f"the label {label!r} says that there is none (if it is meant, list it with --labels)"
+    if CONTROL.search(label):
+        return f"a control character is in the label {label[:40]!r}, which cannot be shown"
     if not label.isascii():
         try:
             label.encode()

@@ -11,15 +11,26 @@ from typing import Any
 
 from heedful.config import DataOptions
 from heedful.data.corpora import locate
-from heedful.data.corpora.assemble import CorpusRows, LimitedSplit, assemble, assemble_split
+from heedful.data.corpora.assemble import CorpusRows, LimitedSplit, assemble, assemble_contents, assemble_split
+from heedful.data.corpora.describe import Content
 from heedful.data.corpora.locate import Location
 from heedful.data.corpora.recipe import Recipe
 from heedful.data.corpora.registry import CORPORA, OTHERS, Entry
 from heedful.data.corpora.splits import Subset, files_for_split
-from heedful.data.corpora.user_files import choose_columns, open_folder, open_table, raw_rows, recipe_for, task_warnings
-from heedful.data.formats.rows import SPLIT_NAMES, Ledger, json_lines
+from heedful.data.corpora.user_files import (
+    folder_files,
+    is_mixed,
+    not_read,
+    open_folder,
+    open_table,
+    raw_rows,
+    recipe_for,
+    task_warnings,
+)
+from heedful.data.formats.columns import choose_columns, lacking
+from heedful.data.formats.rows import SPLIT_NAMES, Ledger
 from heedful.data.formats.simple import read_simple, split_files
-from heedful.data.formats.tables import InputTable, file_format
+from heedful.data.formats.tables import InputTable, file_format, json_fields
 from heedful.data.originals import ORIGINALS
 from heedful.data.text.tokenise import form
 from heedful.errors import Mistake, one_of
@@ -61,7 +72,7 @@ def load(
     if options.evidence_words is None:
         return corpus
     marked = {split: mark_words(some, options.evidence_words) for split, some in corpus.splits.items()}
-    return replace(corpus, splits=marked)
+    return replace(corpus, splits=marked, warnings=(*corpus.warnings, *_nowhere(corpus, options.evidence_words)))
 
 
 def load_split(
@@ -96,6 +107,13 @@ def load_split(
     return replace(found, examples=mark_words(found.examples, options.evidence_words))
 
 
+def load_contents(
+    name_or_path: str | Path, *, data_dirs: Sequence[Path] = (), seed: int = 0, options: DataOptions | None = None
+) -> dict[Split, list[Content]]:
+    """The texts and queries of each split that `load` has there, untokenised: to see which stand twice."""
+    return assemble_contents(_open(name_or_path, data_dirs, seed, options or DataOptions()), seed)
+
+
 def _open(
     name_or_path: str | Path,
     data_dirs: Sequence[Path],
@@ -119,7 +137,7 @@ def _open_all(name: str, data_dirs: Sequence[Path], seed: int, options: DataOpti
     if locate.is_file(path) or file_format(path) is not None:
         return open_table(path, options, part)
     if name and locate.is_dir(path):
-        if split_files(path) and not _file_options(options):
+        if split_files(path) and not _file_options(options) and not is_mixed(path):
             return _open_other(path.resolve().name, Location(path, "simple"), options, part)
         return open_folder(path, options, part)
     found = locate.find(name, folders) if name else None
@@ -179,18 +197,25 @@ def _open_known(
 
 def _open_simple(name: str, folder: Path, recipe: Recipe, ledger: Ledger, part: Split | None) -> CorpusRows:
     files = split_files(folder)
+    splits, paths = {split for split, _ in files}, [path for _, path in files]
+    others = [path.name for split, path in folder_files(folder) if split not in splits and path not in paths]
+    if others:
+        raise Mistake(
+            f"{folder} has {' and '.join(others)} beside {files[0][1].name}: a corpus with a name is read from .jsonl "
+            "files alone; write these rows so, or take the file away."
+        )
+    warnings = tuple(not_read(folder, paths))
     if recipe.pooled:
         files = [(None, path) for _, path in files]
     needed = files_for_split(files, recipe, part)
     rows = read_simple(needed, ledger, recipe.text_field, recipe.split_field)
     partial = len(needed) < len(files)
-    return CorpusRows(name, rows, recipe, ledger, str(folder), folder, partial=partial)
+    return CorpusRows(name, rows, recipe, ledger, str(folder), folder, warnings=warnings, partial=partial)
 
 
 def _open_other(name: str, found: Location, options: DataOptions, part: Split | None) -> CorpusRows:
-    """A corpus in the simple form that is known by its folder only: what it is, its first row tells."""
-    _, path = split_files(found.folder)[0]
-    keys = next((set(row) for _, row in json_lines(path, Ledger(options.skip_bad))), set())
+    """A corpus in the simple form that is known by its folder only: what it is, the fields of its rows tell."""
+    keys = {key for _, path in split_files(found.folder) for key in json_fields(path)[0]}
     if "target" in keys and "label" not in keys:
         raise Mistake(
             f"{name} is a translation or alignment corpus (its rows have a 'target' and no 'label'); "
@@ -198,7 +223,7 @@ def _open_other(name: str, found: Location, options: DataOptions, part: Split | 
         )
     task: TaskType = "nli" if "hypothesis" in keys else "qa" if "question" in keys else "classification"
     other = OTHERS.get(name)
-    recipe = Recipe(task=task)
+    recipe = Recipe(task=task, split_field="split" if "split" in keys else None)
     if other is not None:
         recipe = Recipe(task=task, labels=other.labels, tokenizer=other.tokenizer, pooled=other.pooled)
     recipe = _adapt(recipe, options)
@@ -206,6 +231,14 @@ def _open_other(name: str, found: Location, options: DataOptions, part: Split | 
 
 
 # Words that are evidence wherever they stand (`DataOptions.evidence_words`).
+
+
+def _nowhere(corpus: Corpus, words: Sequence[str]) -> tuple[str, ...]:
+    """A sentence where some of these words stand in no text."""
+    forms = {one for examples in corpus.splits.values() for example in examples for one in example.passage.forms}
+    gone = [word for word in words if form(word) not in forms]
+    named = ", ".join(map(repr, gone[:8]))
+    return (f"these words are to be evidence and stand in no text: {named}",) if gone else ()
 
 
 def mark_words(examples: Iterable[Example], words: Sequence[str]) -> tuple[Example, ...]:
@@ -237,7 +270,8 @@ def open_hf(spec: str, options: DataOptions) -> CorpusRows:
         sources.append((split, table))
     if not sources:
         raise Mistake(f"hf:{spec} has the splits {', '.join(splits)}, and none of them is train, dev or test.")
-    columns = choose_columns(sources[0][1], options)
+    every = [table for _, table in sources]
+    columns = choose_columns(every, options)
     recipe = recipe_for(columns, options)
     feature = next(iter(splits.values())).features[columns.label]
     names: list[str] | None = getattr(feature, "names", None)  # of a ClassLabel
@@ -252,7 +286,8 @@ def open_hf(spec: str, options: DataOptions) -> CorpusRows:
         ledger,
         f"hf:{spec}",
         label_column=columns.label,
-        warnings=task_warnings(columns, options),
+        warnings=(*task_warnings(columns, options), *lacking(every, columns)),
+        columns=str(columns),
     )
 
 

@@ -44,6 +44,14 @@ def data_dirs(first: Sequence[Path] = ()) -> list[Path]:
     return [*folders, user_folder()]
 
 
+def check_name(path: str | Path, what: str) -> None:
+    """Of a file or folder whose name will be written down: one that is not text cannot be."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise Mistake(f"the name of {what}, {str(path)!r}, is not UTF-8: give it another name.") from None
+
+
 def expand(name: str) -> Path:
     """With the home folder for ~, where there is one."""
     try:
@@ -74,6 +82,7 @@ def exists(path: Path) -> bool:
 def own_path(name: str, folders: Sequence[Path]) -> Path:
     """A file or folder of one's own: as it was given, or else by that name in one of the data folders."""
     path = expand(name)
+    check_name(path, "the data")
     if exists(path) or path.is_absolute() or not name:
         return path
     return next((folder / path for folder in folders if is_file(folder / path)), path)

@@ -1,55 +1,38 @@
 """One's own data: CSV, TSV, JSONL and Parquet files, plain or gzipped.
 
-Columns are chosen by name. Without a choice, `text` and `label` are taken, or the one column with a
-usual name for such a thing; where several could be meant we ask.
-
-The evidence column holds, as JSON (or as a list, where the format has lists), one of
-    [[3, 9], [20, 31]]    characters of the text, end exclusive
-    [0, 4]                words of text.split(), from 0
-    ["not", "worth it"]   strings; every place where they stand in the text
+Which columns are read: formats/columns.py; what an evidence column may hold: formats/evidence.py.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from heedful.config import DataOptions
 from heedful.data.corpora import locate
 from heedful.data.corpora.assemble import CorpusRows
+from heedful.data.corpora.describe import Content, content_of
 from heedful.data.corpora.labels import label_name
 from heedful.data.corpora.recipe import Lengths, Recipe
 from heedful.data.corpora.splits import files_for_split
-from heedful.data.formats.rows import SPLIT_NAMES, Ledger, Raw, Spans, word_spans
+from heedful.data.formats.columns import (
+    ColumnNames,
+    choose_columns,
+    has_label_column,
+    lacking,
+    text_columns,
+)
+from heedful.data.formats.evidence import evidence_spans
+from heedful.data.formats.rows import SPLIT_NAMES, Ledger, Raw, Spans
+from heedful.data.formats.simple import split_files
 from heedful.data.formats.tables import FORMATS, InputTable, file_format, read_table
 from heedful.data.text.tokenise import tokenise_all, tokenizer
 from heedful.errors import Mistake
 from heedful.records import Example, Split, TaskType
 
-TEXT_NAMES = (
-    *("text", "sentence", "review", "content", "document", "body", "comment", "tweet", "message"),
-    *("passage", "premise", "context", "description", "article", "post", "story", "paragraph"),
-)
-LABEL_NAMES = (
-    *("label", "labels", "class", "category", "sentiment", "target", "gold", "gold_label"),
-    *("answer", "rating", "polarity", "y"),
-)
-QUERY_NAMES = ("hypothesis", "question", "query")
-SPLIT_COLUMNS = ("split", "exp_split")
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnNames:
-    text: str
-    label: str
-    query: str | None
-    evidence: str | None
-    split: str | None
+BEGINNING = re.compile(r"([a-z]+)(?:[^a-z]|$)")
 
 
 def open_table(path: Path, options: DataOptions, part: Split | None = None) -> CorpusRows:
@@ -74,7 +57,27 @@ def open_folder(folder: Path, options: DataOptions, part: Split | None = None) -
         raise Mistake(f"{folder} has more than one file for the split of {twice[0]}; name the file to read.")
     if "test" not in [split for split, _ in files]:
         files = [(None if split == "train" else split, path) for split, path in files]
-    return _open_files(folder.resolve().name, files, options, part, source=str(folder), folder=folder)
+    beside = not_read(folder, [path for _, path in files])
+    return _open_files(folder.resolve().name, files, options, part, source=str(folder), folder=folder, beside=beside)
+
+
+def files_of(folder: Path) -> list[tuple[Split | None, Path]]:
+    """What is read of a folder of one's own: in the simple form, or a file of any format for each split."""
+    return [*folder_files(folder)] if is_mixed(folder) else split_files(folder) or [*folder_files(folder)]
+
+
+def is_mixed(folder: Path) -> bool:
+    """Whether a file for a split lies there that is not in the simple form (train.jsonl, test.csv)."""
+    simple = {path for _, path in split_files(folder)}
+    return any(path not in simple for _, path in folder_files(folder))
+
+
+def not_read(folder: Path, read: Sequence[Path]) -> Iterator[str]:
+    """A sentence for each file that is called like a split and is not read: test.xlsx, test-00000-of-00001.parquet."""
+    for path in sorted(folder.iterdir()):
+        called = BEGINNING.match(path.name.lower())
+        if called and called[1] in SPLIT_NAMES and path not in read and not path.is_dir():
+            yield f"{path.name} lies in {folder} and is not read; a file for a split is called {called[1]}.csv or alike"
 
 
 def folder_files(folder: Path) -> list[tuple[Split, Path]]:
@@ -94,14 +97,16 @@ def _open_files(
     part: Split | None,
     source: str,
     folder: Path,
+    beside: Iterable[str] = (),
 ) -> CorpusRows:
     ledger = Ledger(options.skip_bad)
     wanted = [column for column in (options.text_column, options.label_column) if column]
     tables = [(s, read_table(p, ledger, options.delimiter, options.header, wanted)) for s, p in files]
-    first = tables[0][1]
-    if not first.columns:
-        raise Mistake(f"{first.path}: there are no rows.")
-    columns = choose_columns(first, options)
+    for _, table in tables:
+        if not table.columns:
+            raise Mistake(f"{table.path}: there are no rows.")
+    every = [table for _, table in tables]
+    columns = choose_columns(every, options)
     recipe = recipe_for(columns, options)
     needed = tables if columns.split is not None else files_for_split(tables, recipe, part)
     return CorpusRows(
@@ -112,8 +117,9 @@ def _open_files(
         source,
         folder,
         label_column=columns.label,
-        warnings=task_warnings(columns, options),
+        warnings=(*task_warnings(columns, options), *lacking(every, columns), *beside),
         partial=len(needed) < len(tables),
+        columns=str(columns),
     )
 
 
@@ -149,48 +155,15 @@ def task_warnings(columns: ColumnNames, options: DataOptions) -> tuple[str, ...]
     )
 
 
-def choose_columns(table: InputTable, options: DataOptions) -> ColumnNames:
-    text = _column(table, options.text_column, "text", TEXT_NAMES)
-    label = _column(table, options.label_column, "label", LABEL_NAMES, taken=text)
-    lower = {name.lower(): name for name in table.columns}
-    query = _query_column(table, options, (text, label))
-    split = options.split_column or next((lower[n] for n in SPLIT_COLUMNS if n in lower), None)
-    for name, what in ((options.evidence_column, "evidence"), (split, "split")):
-        if name is not None and name not in table.columns:
-            raise Mistake(_no_column(table, name, what))
-    for name in (text, label, query, options.evidence_column, split):
-        if name is not None and table.columns.count(name) > 1:
-            raise Mistake(f"{table.path} has more than one column {name!r}; give them different names.")
-    return ColumnNames(text, label, query, options.evidence_column, None if options.only else split)
-
-
-def _column(table: InputTable, asked: str | None, what: str, usual: tuple[str, ...], taken: str = "") -> str:
-    if asked is not None:
-        if asked in table.columns:
-            return asked
-        raise Mistake(_no_column(table, asked, what))
-    names = {name.lower(): name for name in table.columns if name != taken}
-    found = [names[name] for name in usual if name in names]
-    if len(found) == 1 or (found and found[0].lower() == what):
-        return found[0]
-    shown = ", ".join(repr(name) for name in table.columns)
-    why = "more than one column could be the" if found else "no column is known to be the"
-    raise Mistake(f"{table.path}: {why} {what}; say which with --{what}-column (columns: {shown}).")
-
-
-def _no_column(table: InputTable, name: str, what: str) -> str:
-    shown = ", ".join(repr(column) for column in table.columns)
-    return f"{table.path} has no {what} column {name!r}; its columns are {shown}."
-
-
 def raw_rows(table: InputTable, columns: ColumnNames, given: Split | None, ledger: Ledger) -> Iterator[Raw]:
     for line, row in table.rows:
         missing = [c for c in (columns.text, columns.label, columns.query) if c and row.get(c) is None]
         if missing:
-            ledger.bad(table.path, line, f"there is no value in column {missing[0]!r}")
+            others = f", which {has} other rows have" if (has := table.has(missing[0])) else ""
+            ledger.bad(table.path, line, f"there is no value in column {missing[0]!r}{others}")
             continue
         split = given
-        if columns.split is not None:
+        if columns.split is not None and columns.split in table.columns:  # else this file's name tells
             name = str(row.get(columns.split, "")).strip().lower()
             if name not in SPLIT_NAMES:
                 ledger.bad(table.path, line, f"the split {name[:40]!r} is not train, dev or test")
@@ -211,59 +184,10 @@ def raw_rows(table: InputTable, columns: ColumnNames, given: Split | None, ledge
             if columns.evidence is not None:
                 try:
                     evidence = evidence_spans(row.get(columns.evidence), text)
-                except (ValueError, TypeError, IndexError, OverflowError, RecursionError):
-                    ledger.bad(table.path, line, f"the evidence in column {columns.evidence!r} cannot be read")
+                except ValueError as error:
+                    ledger.bad(table.path, line, f"the evidence in column {columns.evidence!r} cannot be read: {error}")
                     continue
             yield Raw(f"{table.path.name}:{line}", text, label, split, query, evidence)
-
-
-def evidence_spans(value: Any, text: str) -> Spans | None:
-    """The three forms described above; None where the row has no evidence."""
-    if isinstance(value, str):
-        value = json.loads(value) if value.strip() else None
-    if value is None:
-        return None
-    if not isinstance(value, list):
-        raise ValueError("evidence is a list")
-    words: list[tuple[int, int]] | None = None
-    spans: list[tuple[int, int]] = []
-    for item in value:
-        if isinstance(item, str):
-            spans += [match.span() for match in re.finditer(re.escape(item), text)]
-        elif isinstance(item, int):
-            words = words or word_spans(text)
-            if item < 0:
-                raise ValueError("words are counted from 0")
-            spans.append(words[item])
-        else:
-            start, end = item
-            if not 0 <= start <= end <= len(text):
-                raise ValueError("evidence is outside of the text")
-            spans.append((int(start), int(end)))
-    return tuple(spans)
-
-
-def has_label_column(table: InputTable, options: DataOptions) -> bool:
-    """Whether a column is, or could be meant as, the label."""
-    return options.label_column is not None or any(name.lower() in LABEL_NAMES for name in table.columns)
-
-
-def text_columns(table: InputTable, options: DataOptions) -> tuple[str, str | None]:
-    """The columns of the text and of its query, of a file without labels."""
-    text = _column(table, options.text_column, "text", TEXT_NAMES)
-    return text, _query_column(table, options, (text,))
-
-
-def _query_column(table: InputTable, options: DataOptions, taken: Sequence[str]) -> str | None:
-    """The one that is asked for, or the one with a usual name, unless the texts are to be classified without it."""
-    if options.query_column is not None:
-        if options.query_column not in table.columns:
-            raise Mistake(_no_column(table, options.query_column, "query"))
-        return options.query_column
-    if options.task == "classification":
-        return None
-    lower = {name.lower(): name for name in table.columns if name not in taken}
-    return next((lower[name] for name in QUERY_NAMES if name in lower), None)
 
 
 # Texts without labels, from a file of one's own: enough for every question that is about the model alone.
@@ -278,8 +202,30 @@ def is_unlabelled(path: Path, options: DataOptions) -> bool:
 
 def read_unlabelled(
     path: Path, options: DataOptions, places: Callable[[int], Sequence[int]]
-) -> tuple[int, dict[int, Example]]:
-    """How many texts there are, and those at the places that are wanted, by place. Only these are tokenised."""
+) -> tuple[int, dict[int, Example], str]:
+    """How many texts there are, those at the places that are wanted, by place, and from which columns.
+
+    Only these are tokenised.
+    """
+    rows, columns = _unlabelled_rows(path, options)
+    wanted = list(places(len(rows)))
+    split = tokenizer(options.tokenizer or "spacy")
+    passages = tokenise_all(split, (rows[place][1] for place in wanted))
+    has_queries = any(row[2] is not None for row in rows)
+    queries = tokenise_all(split, (rows[place][2] or "" for place in wanted)) if has_queries else [None] * len(wanted)
+    found = {
+        place: Example(f"{path.name}:{rows[place][0]}", passage, query=asked)
+        for place, passage, asked in zip(wanted, passages, queries, strict=True)
+    }
+    return len(rows), found, f"{path}; columns: {columns}"
+
+
+def unlabelled_contents(path: Path, options: DataOptions) -> list[Content]:
+    return [content_of(text, query) for _, text, query in _unlabelled_rows(path, options)[0]]
+
+
+def _unlabelled_rows(path: Path, options: DataOptions) -> tuple[list[tuple[int, str, str | None]], str]:
+    """(line, text, query) of each row, and which columns these are."""
     ledger = Ledger(options.skip_bad)
     table = _table(path, options, ledger)
     if not table.columns:
@@ -292,15 +238,7 @@ def read_unlabelled(
             rows.append((line, str(values[0]), None if query is None else str(values[1])))
         else:
             ledger.bad(path, line, "the text is empty, or is no text")
-    wanted = list(places(len(rows)))
-    split = tokenizer(options.tokenizer or "spacy")
-    passages = tokenise_all(split, (rows[place][1] for place in wanted))
-    queries = tokenise_all(split, (rows[place][2] or "" for place in wanted)) if query else [None] * len(wanted)
-    found = {
-        place: Example(f"{path.name}:{rows[place][0]}", passage, query=asked)
-        for place, passage, asked in zip(wanted, passages, queries, strict=True)
-    }
-    return len(rows), found
+    return rows, f"text {text!r}" + ("" if query is None else f", query {query!r}")
 
 
 def _table(path: Path, options: DataOptions, ledger: Ledger) -> InputTable:

@@ -90,6 +90,8 @@ BOM = b"\xef\xbb\xbf"
 def open_bytes(path: Path) -> IO[bytes]:
     """The file's bytes, unpacked when it begins like a gzip file, whatever its name."""
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe would wait for ever, a device never end
+            raise Mistake(f"{path} is not a file but a pipe or a device: write the rows to a file first.")
         file = path.open("rb")
     except FileNotFoundError:
         raise Mistake(f"there is no file {path}.") from None

@@ -16,11 +16,12 @@ turned into stretches of characters:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from heedful.data.formats.agreement import before_verb
+from heedful.data.formats.evidence import character_span, place_of, places_of
 from heedful.data.formats.rows import SPLIT_NAMES, Ledger, Raw, Spans, json_lines, word_spans
 from heedful.errors import Mistake
 from heedful.records import Split
@@ -31,10 +32,15 @@ SENTENCE = re.compile(r"[^.\s][^.]*\.")
 def split_files(folder: Path) -> list[tuple[Split | None, Path]]:
     """The files of a corpus in this form, with the split that each one's name tells (None for `all`)."""
     found: list[tuple[Split | None, Path]] = []
-    for path in sorted(folder.glob("*.jsonl")) + sorted(folder.glob("*.jsonl.gz")):
-        name = path.name.removesuffix(".gz").removesuffix(".jsonl")
-        if name == "all" or name in SPLIT_NAMES:
-            found.append((SPLIT_NAMES.get(name), path))
+    try:
+        paths = sorted(folder.iterdir())
+    except OSError:
+        return []
+    for ending in (".jsonl", ".jsonl.gz"):
+        for path in paths:
+            name = path.name.lower().removesuffix(ending)
+            if path.name.lower().endswith(ending) and (name == "all" or name in SPLIT_NAMES):
+                found.append((SPLIT_NAMES.get(name), path))
     for split in dict.fromkeys(split for split, _ in found):
         files = [path.name for other, path in found if other == split]
         if len(files) > 1:
@@ -71,11 +77,17 @@ def read_simple(
             elif query is not None and not isinstance(query, str):
                 ledger.bad(path, line, "the 'hypothesis' or 'question' is not a string")
             else:
-                own = SPLIT_NAMES.get(str(row[split_field])) if split_field in row else split
+                own = split
+                if split_field is not None and row.get(split_field) is not None:
+                    name = str(row[split_field]).strip().lower()
+                    if name not in SPLIT_NAMES:
+                        ledger.bad(path, line, f"the split {name[:40]!r} is not train, dev or test")
+                        continue
+                    own = SPLIT_NAMES[name]
                 try:
                     evidence = evidence_of(row, text)
-                except (TypeError, ValueError, IndexError, AttributeError, OverflowError):
-                    ledger.bad(path, line, "the evidence does not fit the text")
+                except (TypeError, ValueError, IndexError, AttributeError) as error:
+                    ledger.bad(path, line, f"the evidence does not fit the text ({error})")
                     continue
                 candidates = row.get("candidates")
                 if candidates is not None and not _strings(candidates):
@@ -99,30 +111,30 @@ def _strings(value: Any) -> bool:
 def evidence_of(row: Mapping[str, Any], text: str) -> Spans | None:
     """The deciding stretches of characters, from whichever field of the row tells them."""
     if "evidence" in row:
-        spans = tuple((int(start), int(end)) for start, end in row["evidence"])
-        if any(not 0 <= start <= end <= len(text) for start, end in spans):
-            raise ValueError("outside of the text")
-        return spans
+        return tuple(character_span(pair, text) for pair in row["evidence"])
     if "evidences" in row:
         words = word_spans(text)
-        return tuple((words[_place(start)][0], words[_place(end - 1)][1]) for start, end in row["evidences"])
+        return tuple(_stretch(words, pair) for pair in row["evidences"])
     if "evidence_tokens" in row:
         words = word_spans(text, " ")
-        return tuple(words[_place(i)] for i in row["evidence_tokens"])
+        return tuple(words[place_of(i, len(words))] for i in row["evidence_tokens"])
     if "supporting" in row:
         sentences = [match.span() for match in SENTENCE.finditer(text)]
-        return tuple(sentences[_place(i)] for i in row["supporting"])
+        return tuple(sentences[place_of(i, len(sentences))] for i in row["supporting"])
     if "spans" in row:
         strings = dict.fromkeys(string for span in row["spans"] for string in span.values())
-        return tuple(m.span() for s in strings for m in re.finditer(re.escape(s), text))
+        return tuple(span for string in strings for span in places_of(string, text))
     if "n_sst" in row:
-        words = word_spans(text, " ")[: _place(row["n_sst"])]
-        return ((words[0][0], words[-1][1]),)
+        words = word_spans(text, " ")
+        last = place_of(row["n_sst"], len(words) + 1)
+        return () if last == 0 else ((words[0][0], words[last - 1][1]),)
     return None
 
 
-def _place(number: int) -> int:
-    """Python would count a negative one from the end."""
-    if number < 0:
-        raise ValueError("a place is not negative")
-    return number
+def _stretch(words: Sequence[tuple[int, int]], pair: Any) -> tuple[int, int]:
+    """From the first to the last of some words; the end is exclusive."""
+    start, end = pair
+    first, last = place_of(start, len(words)), place_of(end - 1, len(words))
+    if last < first:
+        raise ValueError(f"the words {start} to {end} are none")
+    return words[first][0], words[last][1]

@@ -6,9 +6,9 @@ import csv
 import re
 import sys
 import zlib
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -30,11 +30,20 @@ FORMATS: dict[str, Format] = {
 
 @dataclass(frozen=True, slots=True)
 class InputTable:
-    """`rows` gives (line number, values by column name) once, as the file is read."""
+    """`rows` gives (line number, values by column name) once, as the file is read.
+
+    Of lines of JSON, any row may bring a field: `missing` says how many of the `counted` rows have not got it.
+    """
 
     path: Path
     columns: tuple[str, ...]
     rows: Iterator[tuple[int, Mapping[str, Any]]]
+    counted: int = 0
+    missing: Mapping[str, int] = field(default_factory=dict)
+
+    def has(self, column: str) -> int:
+        """How many rows have a field that some lack; 0 where that is not counted."""
+        return self.counted - self.missing[column] if column in self.missing else 0
 
 
 def file_format(path: Path) -> Format | None:
@@ -67,11 +76,22 @@ def _separated(path: Path, ledger: Ledger, delimiter: str | None, header: bool, 
 
 
 def _json(path: Path, ledger: Ledger) -> InputTable:
+    fields, counted = json_fields(path)
     rows = json_lines(path, ledger)
-    first = next(rows, None)
-    if first is None:
-        return InputTable(path, (), iter(()))
-    return InputTable(path, tuple(first[1]), chain([first], rows))
+    if not fields and (first := next(rows, None)):  # nothing but empty objects; what is worse was raised
+        rows = chain([first], rows)
+    missing = {name: counted - has for name, has in fields.items() if has < counted}
+    return InputTable(path, tuple(fields), rows, counted, missing)
+
+
+def json_fields(path: Path) -> tuple[Counter[str], int]:
+    """How many rows have each field, in the order of first appearance, and how many rows there are."""
+    fields: Counter[str] = Counter()
+    counted = 0
+    for _, row in json_lines(path, Ledger(skip_bad=True)):  # what is bad is said when the rows are read
+        fields.update(row.keys())
+        counted += 1
+    return fields, counted
 
 
 def _parquet(path: Path) -> InputTable:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from heedful.data.corpora.locate import check_name
 from heedful.store.checks import FileHashes
 from heedful.store.run import Run
 
@@ -19,6 +20,9 @@ class Workspace:
     checkpoint_every: float = CHECKPOINT_EVERY
     gpus: float = 0.0  # share of a GPU that a task has, on Ray; 0: the CPU computes
     hash_file: FileHashes = field(default_factory=FileHashes, compare=False, repr=False)  # of this process
+
+    def __post_init__(self) -> None:
+        check_name(self.runs, "the folder of runs")  # its files say where they are, in UTF-8
 
     def run(self, name: str) -> Run:
         """A run by the name of its folder, or by an absolute path."""

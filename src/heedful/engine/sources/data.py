@@ -20,7 +20,7 @@ from heedful.data.corpora.assemble import spread_places
 from heedful.data.corpora.locate import fingerprint
 from heedful.data.corpora.recipe import Recipe
 from heedful.data.corpora.registry import CORPORA
-from heedful.data.corpora.user_files import folder_files
+from heedful.data.corpora.user_files import files_of
 from heedful.data.edits.edit import edit_corpus
 from heedful.data.formats.simple import split_files
 from heedful.data.formats.tables import file_format
@@ -143,7 +143,7 @@ def _files_read(path: Path, saved: bool) -> list[Path]:
     if saved:  # a dataset of the Hugging Face library, saved to disk
         known = any(locate.is_file(path / name) for name in ("dataset_dict.json", "state.json"))
         return _all_files(path) if known else []
-    return [file for _, file in split_files(path) or folder_files(path)]
+    return [file for _, file in files_of(path)]
 
 
 def _all_files(folder: Path) -> list[Path]:
@@ -155,6 +155,7 @@ def _of_files(paths: Iterable[Path], place: str, hash_file: HashFile) -> DataSou
     digest = hashlib.sha256(f"files {DATA_VERSION}".encode())
     size = 0
     for path in paths:
+        locate.check_name(path.name, "a file of the data")
         digest.update(f"\x1e{path.name}\x1f{hash_file(path)}".encode())
         size += path.stat().st_size
     return DataSource(digest.hexdigest(), size, place)

@@ -12,7 +12,8 @@ from heedful.data.corpora import locate
 from heedful.data.corpora.assemble import spread_places
 from heedful.data.corpora.labels import match_labels
 from heedful.data.corpora.load import CORPORA
-from heedful.data.corpora.user_files import SPLIT_COLUMNS, is_unlabelled, read_unlabelled
+from heedful.data.corpora.user_files import is_unlabelled, read_unlabelled
+from heedful.data.formats.columns import SPLIT_COLUMNS
 from heedful.data.formats.tables import read_table
 from heedful.data.originals import Ledger
 from heedful.engine.sources.data import SplitTexts, read_split
@@ -61,10 +62,10 @@ def read_other(
         return read_split(dataset, options, split, limit, data_dirs)
     if options.only != split:
         return SplitTexts(0, {}, (), "classification", dataset)
-    size, examples = read_unlabelled(path, options, lambda n: spread_places(n, limit).tolist())
+    size, examples, where = read_unlabelled(path, options, lambda n: spread_places(n, limit).tolist())
     in_pairs = any(example.query is not None for example in examples.values())
     task: TaskType = options.task or ("qa" if in_pairs else "classification")
-    return SplitTexts(size, examples, (), task, dataset)
+    return SplitTexts(size, examples, (), task, where)
 
 
 def as_the_model_reads(

@@ -34,15 +34,15 @@ def kept_texts(run: Run, ask: Request) -> AskedTexts | None:
     size = count_kept(run.path, ask.split)
     if size is not None:
         places = select_places(size, ask)
-        found = read_texts(run.path, ask.split, places.tolist())
+        found = read_texts(run.path, ask.split, places.tolist(), run.hash_file)
         return None if found is None else AskedTexts(places, found, whole=len(places) == size)
-    some = None if ask.limit is None else read_some(run.path, ask.split, ask.limit)
+    some = None if ask.limit is None else read_some(run.path, ask.split, ask.limit, run.hash_file)
     return None if some is None else AskedTexts(np.array(sorted(some), dtype=np.int64), some, whole=False)
 
 
 def texts_of(run: Run, split: Split, places: Sequence[int], data_dirs: Sequence[Path] = ()) -> dict[int, Example]:
     """By place, in the order of the places. The corpus must be what it was when the rows were made."""
-    kept = read_texts(run.path, split, places)
+    kept = read_texts(run.path, split, places, run.hash_file)
     if kept is not None and set(places) <= set(kept):
         return {place: kept[place] for place in places}
     config = run.config if run.trial is None else run.trial

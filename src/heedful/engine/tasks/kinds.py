@@ -28,8 +28,9 @@ from heedful.engine.tasks.task import Request, Status, Task, TaskKind
 from heedful.errors import Mistake
 from heedful.records import SPLITS
 from heedful.registry import EXPERIMENTS, EXPLAINERS
+from heedful.store.new_runs import write_trial
 from heedful.store.results import MADE_BY
-from heedful.store.run import SEALED_TRIAL, Run, write_trial
+from heedful.store.run import SEALED_TRIAL, Run
 from heedful.store.texts import keep_texts
 
 if TYPE_CHECKING:
@@ -107,11 +108,12 @@ class EvaluationTask(Kind):
         return Status("finished" if run.info.get("key") == task.key else "missing")
 
     def do(self, task: Task, executor: Executor, progress: Progress) -> None:
+        from heedful.engine.sources.overlap import find_doubts
         from heedful.engine.tasks.train import library_versions
 
         """The texts are read first: where labels do not match, there is nothing to keep."""
         assert isinstance(task.config, EvaluationConfig)
-        source = executor.source(task.config.source)
+        source, workspace = executor.source(task.config.source), executor.workspace
         if task.ask is not None:
             texts = executor.texts(task).examples.values()
             if all(example.label is None for example in texts):
@@ -127,7 +129,14 @@ class EvaluationTask(Kind):
             "labels": list(source.labels),
             "tokenizer": task.config.data.tokenizer,
             "embedding_dim": None if source.config is None else source.config.embedding_dim,
-            "data": {"name": Path(task.config.dataset).name, "fingerprint": task.source, "examples": {}},
+            "data": {
+                "name": Path(task.config.dataset).name,
+                "fingerprint": task.source,
+                "examples": {},
+                "warnings": find_doubts(
+                    source, task.config.dataset, task.config.data, workspace.data_dirs, workspace.hash_file
+                ),
+            },
             "versions": library_versions(),
         }
         write_trial(executor.workspace.runs / task.run, info)

@@ -21,7 +21,7 @@ import torch
 from heedful.config import TrainingConfig
 from heedful.data.corpora import locate
 from heedful.data.corpora.assemble import spread_places
-from heedful.data.corpora.describe import describe_reading
+from heedful.data.corpora.describe import describe_reading, repeated_texts
 from heedful.data.text.batching import CPU, Encoded, TextEncoder, encode
 from heedful.data.text.vocabulary import Vocabulary, WordEncoder
 from heedful.engine.running.processors import find_device, threads
@@ -40,7 +40,8 @@ from heedful.models.objectives.objective import Bases
 from heedful.models.training import Epoch, TrainingState, Weights, finished, fit, predict
 from heedful.records import Corpus, Example
 from heedful.store.checks import Damaged
-from heedful.store.run import PRETRAINED, Run, create
+from heedful.store.new_runs import create
+from heedful.store.run import PRETRAINED, Run
 
 
 def train(
@@ -171,6 +172,7 @@ def run_info(task: Task, corpus: Corpus, begun: Beginning, device: torch.device)
             "examples": {split: len(examples) for split, examples in corpus.splits.items()},
             "words": words,
             "skipped": list(corpus.skipped),
+            "warnings": list(repeated_texts(corpus)),
         },
         **({} if task.edited is None else {"edited": list(task.edited)}),
         "versions": library_versions(config.start is not None),

@@ -45,6 +45,8 @@ def check_folder(folder: Path, name: str) -> None:
 def read_config(folder: Path) -> dict[str, Any]:
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except RecursionError:
+        raise Mistake(f"{folder / 'config.json'} is damaged: it is nested too deeply.") from None
     except (OSError, ValueError) as error:
         raise Mistake(f"{folder / 'config.json'} cannot be read: {error}.") from None
     if not isinstance(config, dict):

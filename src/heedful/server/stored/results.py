@@ -20,6 +20,7 @@ from heedful.errors import Mistake
 from heedful.measure.columns import Floats, Frame
 from heedful.server.stored.library import Missing, Stamp
 from heedful.server.stored.recent import Recent
+from heedful.store.results import Results
 
 File = tuple[Path, Stamp]  # of rows, as it was found
 Group = tuple[str, str]  # a column and the value of it whose rows are meant
@@ -63,6 +64,7 @@ class StoredResults:
     def footer(self, table: File) -> Footer:
         """What the end of a Parquet file says: its columns, and how it was made."""
         if table not in self._footers:
+            Results(table[0].parent).check_published(table[0].stem)  # read once, until it changes
             try:
                 found = pq.read_schema(table[0])
             except (pa.ArrowException, OSError) as error:
@@ -75,6 +77,14 @@ class StoredResults:
             columns = {name: str(kind) for name, kind in zip(found.names, found.types, strict=True)}
             self._footers[table] = Footer(columns, said if isinstance(said, dict) else {})
         return self._footers[table]
+
+    def _whole(self, table: File) -> bool:
+        """Whether a page of many runs can count on a file; the page of its own run says what is wrong with it."""
+        try:
+            self.footer(table)
+        except Mistake:
+            return False
+        return True
 
     def groups(self, table: File, by: str | None) -> list[str]:
         """The values of the column that tells the rows of one text apart; empty where there is none."""
@@ -137,6 +147,7 @@ class StoredResults:
     def _count(
         self, tables: Sequence[File], column: str, group: Group | None, low: float, high: float, bins: int
     ) -> dict[File, Counts]:
+        tables = [table for table in tables if self._whole(table)]
         by_file = {str(path): (path, stamp) for path, stamp in tables}
         where, of_group = _only(group)
         sql = (

@@ -42,7 +42,7 @@ class StoredTexts:
         files = texts_files(entry.path, split)
         refuse_link_out(entry.path, *(f"texts/{file.name}" for file in files))
         key = (entry.path, split, tuple(map(stamp_of, files)), tuple(places))
-        kept = self._read.get(key, lambda: read_texts(entry.path, split, places))
+        kept = self._read.get(key, lambda: read_texts(entry.path, split, places, entry.run.hash_file))
         if kept is not None:
             return kept
         examples = self._corpus(entry, patience)[split]  # type: ignore[index]
