@@ -22,8 +22,8 @@ from safetensors.numpy import load_file, save_file
 import heedful
 from commands import heedful as command
 from commands import script
-from heedful.api import DEFAULT_METHODS
 from heedful.engine.running.progress import Progress
+from heedful.explainers.methods import usual
 from heedful.models.model import Model
 from heedful.store.arrays import write_arrays
 from heedful.store.checks import write_sums
@@ -73,7 +73,7 @@ def test_from_a_csv_to_an_explanation(run: Run, model: Model) -> None:
     assert model.labels == ('bad, "really"', "good")
     assert run.summary("performance")["accuracy"] > 0.9
     explained = heedful.explain(model, ["the plot was superb", "superb plot superb"])
-    assert explained.methods == list(DEFAULT_METHODS)
+    assert explained.methods == usual()
     assert [len(e.passage) for e in explained] == [4, 3]
     assert explained[0].predicted == "good"
     top = explained.method("integrated_gradients").top(1)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,6 +13,7 @@ from torch import Tensor
 
 from heedful.config import AttentionName, EncoderName
 from heedful.explainers import EXPLAINERS, Explainer, Scores
+from heedful.explainers.methods import usual, usual_control
 from heedful.models import AttentiveClassifier
 from heedful.records import Batch
 from zoo import ATTENTION_NAMES, ENCODER_NAMES, KINDS, N_LABELS, TaskName, batch, network, row, rows
@@ -151,8 +155,42 @@ def test_every_explainer_declares_itself(explainer: Explainer) -> None:
     assert EXPLAINERS[explainer.name] is explainer
     assert explainer.run.__doc__
     assert explainer.cost
+    assert explainer.citation
+    assert explainer.passes is not None
+    assert [option.name for option in explainer.describe() if not option.help] == []
+    assert explainer.parse({}) == {}
     assert "target" not in explainer.options
     assert explainer.axiom is None or "{missed}" in explainer.axiom.sentence
+
+
+def test_what_explainers_declare_tells_the_usual_from_the_slow_and_the_rest() -> None:
+    assert usual() == [
+        *("attention", "gradient", "gradient_x_input", "integrated_gradients", "lrp", "occlusion", "omission")
+    ]
+    assert [name for name, one in EXPLAINERS.items() if one.slow] == ["attention_flow", "lime", "shap"]
+    assert [name for name, one in EXPLAINERS.items() if one.is_control] == ["random", "uniform"]
+    assert usual_control().name == "random"
+    assert [name for name, one in EXPLAINERS.items() if one.in_layers] == [
+        *("rollout", "attention_flow", "attention_x_norm", "value_zeroing")
+    ]
+    labels = [one.label for one in EXPLAINERS.values()]
+    assert len(set(labels)) == len(labels)
+
+
+def test_what_explainers_declare_is_read_without_torch() -> None:
+    code = (
+        "import sys; from heedful.registry import EXPLAINERS; from heedful.figures.figure import method_name\n"
+        "assert all(one.citation and method_name(one.name) == one.label for one in EXPLAINERS.values())\n"
+        "print({'torch', 'pandas', 'scipy.stats'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "set()", done.stderr
+
+
+def test_the_page_of_explainers_is_what_they_declare() -> None:
+    command = [sys.executable, str(Path(__file__).parents[1] / "checks" / "explainer_page.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("name", METHODS)

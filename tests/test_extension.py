@@ -134,10 +134,27 @@ def test_explain_with_an_explainer_that_learns(place: Path, run: str) -> None:
     assert list((place / run / "explainers").glob("toy_rarity-*.safetensors"))
 
 
+def test_python_the_command_line_and_an_audit_know_its_explainer(place: Path, run: str) -> None:
+    told = json.loads(heedful(place, "explain", run, "the bright day", "--format", "json"))
+    assert "toy_plain" in [a["method"] for a in told["examples"][0]["attributions"]]  # nobody named it: it is usual
+    squared = heedful(place, "explain", run, "the bright day", "-m", "toy_plain:power=2.0", "--format", "json")
+    (attribution,) = json.loads(squared)["examples"][0]["attributions"]
+    assert attribution["options"] == {"power": 2.0}
+    assert "toy_plain" in heedful(place, "audit", run, "--dry-run").split("methods:")[1].split("\n")[0]
+    refused = heedful(place, "explain", run, "the day", "-m", "toy_plain:power=much", fails=True)
+    assert "power is a number" in refused
+
+
 def test_the_report_has_its_figure_and_its_verdict(place: Path, run: str) -> None:
     heedful(place, "report", run, "-o", "report.html", "-q")
     page = (place / "report.html").read_text()
-    for wanted in ("Spread of toy attention", "toy-spread", "It has a toy verdict", "was weighed by a toy"):
+    for wanted in (
+        "Spread of toy attention",
+        "toy-spread",
+        "It has a toy verdict",
+        "was weighed by a toy",
+        "plain toy",
+    ):
         assert wanted in page
 
 
@@ -148,7 +165,8 @@ def test_the_server_shows_it(place: Path, run: str) -> None:
         "from heedful.server.app import create_app; from heedful.server.stored.library import Library\n"
         "client = TestClient(create_app(Library(Path('runs'))), base_url='http://localhost')\n"
         f"name = {Path(run).name!r}\n"
-        "pages = ['/?measure=toy_spread', f'/runs/{name}', f'/runs/{name}/toy_sharpness']\n"
+        "pages = ['/?measure=toy_spread', f'/runs/{name}', f'/runs/{name}/toy_sharpness', f'/runs/{name}/playground']\n"
+        "pages.append(f'/runs/{name}/playground?text=the+bright+day&methods=toy_plain&live=1')\n"
         "found = [client.get(page) for page in pages]\n"
         "print(json.dumps([[page.status_code, page.text] for page in found]))"
     )
@@ -160,8 +178,11 @@ def test_the_server_shows_it(place: Path, run: str) -> None:
         [sys.executable, "-c", code], cwd=place, env=known, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    overview, about, experiment = json.loads(done.stdout)
-    assert [overview[0], about[0], experiment[0]] == [200, 200, 200]
+    overview, about, experiment, playground, answer = json.loads(done.stdout)
+    assert {page[0] for page in (overview, about, experiment, playground, answer)} == {200}
+    assert 'value="toy_plain" checked> plain toy' in playground[1]
+    assert "toy_rarity" not in playground[1]  # what it learns is for the command line
+    assert answer[1].count("plain toy") > 1  # offered, and answered
     assert "spread of toy attention" in overview[1]
     assert "It has a toy verdict" in about[1]
     assert "toy spread" in experiment[1]

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import heedful
+from heedful.registry import EXPERIMENTS, EXPLAINERS
 
 HERE = Path(__file__).parent
 ROOT = Path(heedful.__file__).parent
@@ -129,3 +130,59 @@ def is_module(name: str) -> bool:
     """Whether it is a module of heedful, and not a name in one."""
     path = ROOT.parent.joinpath(*name.split("."))
     return path.is_dir() or path.with_suffix(".py").is_file()
+
+
+# Where the layers that loop over methods and experiments have a word that is also a name of one, and means another
+# thing. For the two of WORDS a key of data (`row["attention"]`) needs no line here: keys of dicts, and what stands in
+# brackets, are not looked at.
+WORDS = {"attention": "what models have: a setting, a column, a tab", "heads": "of a layer"}
+OTHER_THINGS = {
+    "api/lists.py": {"lime": "a package of that name", "shap": "a package of that name"},
+    "engine/tasks/kinds.py": {"attention": "a property of a source of models"},
+    "server/live/prediction.py": {"attention": "what is read aloud of a drawing"},
+    "server/live/self_attention.py": {"attention": "the address of the page"},
+    "server/pages/heads.py": {"attention": "the address of the page", "uniform": "an operation on a head"},
+    "server/pages/overview.py": {"attention": "a setting in the address"},
+    "server/pages/run.py": {"attention": "a fact about a run"},
+}
+LOOPING = ("server", "report", "auditing", "cli", "api", "figures", "engine")
+
+
+def test_layers_that_loop_hold_no_name_of_a_method_or_an_experiment() -> None:
+    found: dict[str, set[str]] = defaultdict(set)
+    for path in FILES:
+        place = path.relative_to(ROOT)
+        if place.parts[0] in LOOPING:
+            found[str(place)] |= names_in(ast.parse(path.read_text()))
+    assert {place: names for place, names in found.items() if names} == {
+        place: set(words) for place, words in OTHER_THINGS.items()
+    }
+
+
+def names_in(tree: ast.AST) -> set[str]:
+    """Strings that are the name of an explainer or of an experiment; of WORDS only those that are no key of data."""
+    names, keys = {*EXPLAINERS, *EXPERIMENTS}, set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Dict):
+            keys |= {id(key) for key in node.keys}
+        elif isinstance(node, ast.Subscript):
+            keys.add(id(node.slice))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
+            keys |= {id(argument) for argument in node.args[:1]}
+    return {
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and node.value in names
+        and not (node.value in WORDS and id(node) in keys)
+    }
+
+
+def test_a_list_of_names_is_seen() -> None:
+    assert names_in(ast.parse('SLOW = ("lime",)\nif name == "attention": pass\nASKED = {"permutation": 3}')) == {
+        "lime",
+        "attention",
+        "permutation",
+    }
+    assert names_in(ast.parse('row = {"attention": other["attention"]}')) == set()

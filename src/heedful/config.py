@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
@@ -19,6 +21,27 @@ Seed = Annotated[int, Field(ge=0, lt=2**63)]  # what generators and the columns 
 Size = Annotated[int, Field(ge=1, le=65_536)]  # of a vector; more is a slip of the hand, and fills any memory
 CROSS_ENTROPY = "cross_entropy"  # what a model is trained to do where nothing else is said
 AS_PUBLISHED = "as_published"  # the section of settings that only imitate what the code of Jain & Wallace 2019 does
+
+
+def read_settings(texts: Sequence[str], where: str, example: str) -> dict[str, Any]:
+    """KEY=VALUE each and each key once, the value as JSON (0.05, true, null, [..]) or, if it is not, as plain text.
+
+    `where` they were given ("--set"), and an `example` of one, for what is wrong with them.
+    """
+    settings: dict[str, Any] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise Mistake(f"{where} {text[:200]}: KEY=VALUE is expected, for example {example}.")
+        if key in settings:
+            raise Mistake(f"{where} {key} is given twice, the second time as {short(text)}: give it once.")
+        try:
+            settings[key] = json.loads(value)
+        except RecursionError:
+            raise Mistake(f"{where} {key}: the value has too many brackets.") from None
+        except ValueError:
+            settings[key] = value
+    return settings
 
 
 class Config(BaseModel):

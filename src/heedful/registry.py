@@ -124,27 +124,24 @@ EXPLAINERS: Registry[Explainer] = Registry(
     "explainer",
     "heedful.explainers",
     {
-        "attention": "heedful.explainers.attention.weights:ATTENTION",
-        "rollout": "heedful.explainers.attention.rollout:ROLLOUT",
-        "attention_flow": "heedful.explainers.attention.rollout:ATTENTION_FLOW",
-        "attention_x_norm": "heedful.explainers.attention.times_norm:ATTENTION_X_NORM",
-        "value_zeroing": "heedful.explainers.attention.value_zeroing:VALUE_ZEROING",
-        "gradient": "heedful.explainers.gradients.gradient:GRADIENT",
-        "gradient_x_input": "heedful.explainers.gradients.gradient:GRADIENT_X_INPUT",
-        "integrated_gradients": "heedful.explainers.gradients.integrated:INTEGRATED_GRADIENTS",
-        "lrp": "heedful.explainers.lrp.relevance:LRP",
-        "occlusion": "heedful.explainers.perturbation.occlusion:OCCLUSION",
-        "omission": "heedful.explainers.perturbation.occlusion:OMISSION",
-        "mask": "heedful.explainers.perturbation.occlusion:MASK",
-        "lime": "heedful.explainers.perturbation.surrogate:LIME",
-        "shap": "heedful.explainers.perturbation.surrogate:SHAP",
+        "attention": "heedful.explainers.attention:ATTENTION",
+        "rollout": "heedful.explainers.attention:ROLLOUT",
+        "attention_flow": "heedful.explainers.attention:ATTENTION_FLOW",
+        "attention_x_norm": "heedful.explainers.attention:ATTENTION_X_NORM",
+        "value_zeroing": "heedful.explainers.attention:VALUE_ZEROING",
+        "gradient": "heedful.explainers.gradients:GRADIENT",
+        "gradient_x_input": "heedful.explainers.gradients:GRADIENT_X_INPUT",
+        "integrated_gradients": "heedful.explainers.gradients:INTEGRATED_GRADIENTS",
+        "lrp": "heedful.explainers.lrp:LRP",
+        "occlusion": "heedful.explainers.perturbation:OCCLUSION",
+        "omission": "heedful.explainers.perturbation:OMISSION",
+        "mask": "heedful.explainers.perturbation:MASK",
+        "lime": "heedful.explainers.perturbation:LIME",
+        "shap": "heedful.explainers.perturbation:SHAP",
         "random": "heedful.explainers.controls:RANDOM",
         "uniform": "heedful.explainers.controls:UNIFORM",
     },
 )
-
-# Those of them that learn from a run's training texts first (`Explainer.fit`): planning must not load them all to know.
-LEARNING: frozenset[str] = frozenset()
 
 # Each is called with (embedding size, hidden size), and with those settings of ModelConfig that it names.
 ENCODERS: Registry[Any] = Registry(

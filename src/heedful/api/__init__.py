@@ -10,10 +10,9 @@ from heedful.api.experiments import Answers, run, run_experiments
 from heedful.api.lists import list_corpora, list_experiments, list_explainers
 from heedful.api.models import configure, load, train, train_config, wrap
 from heedful.api.pages import write_report
-from heedful.api.words import DEFAULT_METHODS, adversary, explain, explain_to, parts_of, read_texts, write
+from heedful.api.words import adversary, explain, explain_to, parts_of, read_texts, write
 
 __all__ = [
-    "DEFAULT_METHODS",
     "Answers",
     "adversary",
     "configure",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heedful.api.models import as_paths, load, open_run
-from heedful.api.words import DEFAULT_METHODS, explain
+from heedful.api.words import explain
 from heedful.engine.running.progress import Progress
 from heedful.errors import Mistake
 from heedful.explanation.explanation import Explanation
@@ -103,18 +103,21 @@ def explain_for_people(model: Model, examples: list[Example], progress: Progress
 
     What a missing word changes is told of the probability, a number people know.
     """
-    from heedful.registry import EXPLAINERS
-    from heedful.report.cards import STEPS
+    from heedful.explainers import EXPLAINERS
+    from heedful.explainers.methods import usual
+    from heedful.report.cards import STEPS, takes_steps
 
-    able = [name for name in DEFAULT_METHODS if EXPLAINERS.find(name).needs <= model.network.can]
-    removing = [name for name in able if name in ("occlusion", "omission")]
-    others = [name for name in able if name not in removing] or ["uniform"]
-    steps = STEPS if "integrated_gradients" in others else {}
-    halves = (
-        explain(model, examples, others, progress=progress, **steps).by_word(),
-        explain(model, examples, removing, of="probability").by_word(),
-    )
+    able = [EXPLAINERS[name] for name in usual() if EXPLAINERS[name].needs <= model.network.can]
+    by_path = [(one.name, STEPS if takes_steps(one) else {}) for one in able if not one.one_word]
+    by_word = [(one.name, {"of": "probability"}) for one in able if one.one_word]
+    shown = []
+    for some in (by_path, by_word):
+        if some:
+            shown.append(explain(model, examples, some, progress=progress).by_word())  # noqa: PERF401
     return Explanation(
-        tuple(replace(a, attributions=(*a.attributions, *b.attributions)) for a, b in zip(*halves, strict=True)),
+        tuple(
+            replace(one[0], attributions=tuple(a for each in one for a in each.attributions))
+            for one in zip(*shown, strict=True)
+        ),
         model.name,
     )

@@ -31,17 +31,6 @@ if TYPE_CHECKING:
     from heedful.studies.comparison import Finished
     from heedful.studies.part import StudyPart
 
-# What the demonstration asks: every question of the first paper, and two more, of which one edits each text many times
-# and is asked of some. Whether attention finds the planted words is asked by the report, of the texts that it shows.
-DEMONSTRATED: Mapping[str, int | None] = {
-    "correlation": None,
-    "permutation": None,
-    "adversarial": None,
-    "importance_sets": None,
-    "faithfulness": 40,
-}
-SHOWN = 2  # texts that the demonstration explains
-
 
 @dataclass(frozen=True)
 class PlannedStudy:
@@ -244,12 +233,13 @@ class Demonstration:
 def demonstrate(rule: str, seed: int, runs: Path, output: Path, progress: Progress) -> Demonstration:
     """Train on a built-in corpus whose deciding words are known, put its attention on trial, and write a page."""
     from heedful.data.corpora import load as corpora
+    from heedful.studies.demonstration import METHODS, QUESTIONS, TEXTS
 
     name = f"planted-{rule}"
     trained = train(name, seed=seed, runs=runs, embedding_dim=50, hidden_dim=64, epochs=4, progress=progress)
-    examples = corpora.load(name)["test"][:SHOWN]
-    explanation = explain(load(trained), examples, methods=["attention", "integrated_gradients"])
-    for experiment, limit in DEMONSTRATED.items():
+    examples = corpora.load(name)["test"][:TEXTS]
+    explanation = explain(load(trained), examples, methods=METHODS)
+    for experiment, limit in QUESTIONS.items():
         cheaper = EXPERIMENTS[experiment].within_budget if limit is not None else {}
         run(experiment, trained, limit=limit, progress=progress, **cheaper)
     command = f"heedful report {trained.path} -o {output}"

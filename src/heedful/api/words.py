@@ -24,25 +24,15 @@ from heedful.files import check_name, whole_file
 from heedful.records import Example
 
 if TYPE_CHECKING:
+    from heedful.explainers.methods import Method
     from heedful.models.model import Model
     from heedful.store.run import Run
-
-
-DEFAULT_METHODS = (
-    "attention",
-    "gradient",
-    "gradient_x_input",
-    "integrated_gradients",
-    "lrp",
-    "occlusion",
-    "omission",
-)
 
 
 def explain(
     model: Model | Run | str | Path,
     texts: Sequence[str] | Sequence[Example],
-    methods: Sequence[str] | None = None,
+    methods: Sequence[Method] | None = None,
     target: str | int | None = None,
     *,
     queries: Sequence[str] | None = None,
@@ -54,15 +44,17 @@ def explain(
 ) -> Explanation:
     """Scores for every word of every text, by each of the methods.
 
-    `methods` are, unless given, the usual ones that the model can be asked for; ["all"] is all such. `target` is a
-    label by name or number (None: the predicted one). Options (`n_steps`, `baselines`, `internal_batch_size`, `of`,
-    ...) go to every method that takes them. A method that learns from training texts
+    `methods` are, unless given, the usual ones that the model can be asked for; ["all"] is all such. One may have
+    options of its own: ["attention", ("lrp", {"epsilon": 0.01})], or be a function that is called like an explainer's
+    `run`. `target` is a label by name or number (None: the predicted one). Options (`n_steps`, `baselines`,
+    `internal_batch_size`, `of`, ...) go to every method that takes them. A method that learns from training texts
     needs the run folder of the model: what it learns is kept there. `labels` are names for those of a Hugging Face
     model that has none; with `queries` such a model is read as one of pairs of texts. `kept`: where parts of what is
     done stand meanwhile (see `explain_to`).
     """
     from heedful.engine.tasks.plan import that_learn
     from heedful.explainers import EXPLAINERS
+    from heedful.explainers.methods import parse_methods, usual
     from heedful.explainers.run import applies
     from heedful.explainers.run import explain as run_explain
     from heedful.models.model import Model
@@ -81,31 +73,26 @@ def explain(
             )
         return [name for name in names if applies(name, loaded, options.get("token"), in_windows)]
 
-    wanted = able(DEFAULT_METHODS) if methods is None else methods
-    asked = [wanted] if isinstance(wanted, str) else as_list(wanted, "methods")
-    if not asked:
-        raise Mistake(f"methods is empty: name one of {', '.join(EXPLAINERS)}, or leave it out for the usual ones.")
-    if twice := [name for i, name in enumerate(asked) if name in asked[:i]]:
-        raise Mistake(f"the method {short(twice[0])} is asked for twice.")
-    if asked == ["all"]:
-        asked = able(EXPLAINERS)
-    names = [EXPLAINERS.check(name) for name in asked]
-    learning, states = that_learn(names), {}
+    chosen = parse_methods(able(usual()) if methods is None else methods, lambda: able(EXPLAINERS))
+    learning = that_learn(one.explainer.name for one in chosen if one.explainer.name in EXPLAINERS)
+    states = {}
     if learning and not isinstance(model, Model):
         states = fit_explainers(open_run(model), learning, as_paths(data_dirs), progress)
     with progress.bar("explain", total=len(examples)) as bar:
+        if kept is None:
+            return run_explain(loaded, examples, chosen, target, bar.advance, states, **options)
 
-        def explain_some(some: Sequence[Example]) -> Explanation:
-            return run_explain(loaded, some, names, target, bar.advance, states, **options)
+        def explain_part(part: Sequence[Example]) -> Explanation:
+            return run_explain(loaded, part, chosen, target, bar.advance, states, **options)
 
-        return explain_some(examples) if kept is None else kept.explain(examples, explain_some, bar)
+        return kept.explain(examples, explain_part, bar)
 
 
 def explain_to(
     output: Path,
     model: str | Path,
     texts: Sequence[str],
-    methods: Sequence[str] | None = None,
+    methods: Sequence[Method] | None = None,
     target: str | int | None = None,
     *,
     queries: Sequence[str] | None = None,
@@ -135,7 +122,7 @@ def parts_of(
     output: Path,
     model: str | Path,
     texts: Sequence[str],
-    methods: Sequence[str] | None,
+    methods: Sequence[Method] | None,
     target: str | int | None,
     *,
     queries: Sequence[str] | None = None,
@@ -144,15 +131,20 @@ def parts_of(
 ) -> Parts | None:
     """Where parts are kept while so many texts are explained; None: a few are done at once."""
     from heedful.engine.sources.models import find_source
+    from heedful.explainers import EXPLAINERS
+    from heedful.explainers.methods import parse_methods, usual
 
     if output.suffix not in ENDINGS:
         raise Mistake(f"{output}: the ending must be {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}.")
     source = find_source(model, **_model_options(labels, queries))
+    chosen = parse_methods(usual() if methods is None else methods)
+    if any(one.explainer.name not in EXPLAINERS for one in chosen):
+        return None  # a function of somebody's may be another the next time
     asked = {
         "model": source.fingerprint,
         "texts": list(texts),
         "queries": queries,
-        "methods": list(methods or DEFAULT_METHODS),
+        "methods": [one.as_given() for one in chosen],
         "target": target,
         "options": options,
     }
@@ -192,19 +184,21 @@ def adversary(
     The heatmap pairs of Jain & Wallace 2019, appendix C. `epsilon` None is .01, and .05 for models with a query.
     """
     from heedful.api.experiments import run
+    from heedful.experiments.adversarial.adversarial import ADVERSARIAL
     from heedful.models.model import Model
 
     model = model if isinstance(model, Model) else load(model)
     examples = as_examples(model, texts, queries)
-    table = run("adversarial", model, examples, epsilon=epsilon).table.sort_by("example")
-    pairs = []
+    table = run(ADVERSARIAL.name, model, examples, epsilon=epsilon).table.sort_by("example")
+    pairs, weights = [], ADVERSARIAL.weights
+    assert weights is not None  # it says which columns stand beside each other
     for row in table.to_pylist():
         passage = examples[row["example"]].passage
         if row["jsd"] is None or math.isnan(row["jsd"]):
             raise Mistake(f"{visible(passage.text, 60)!r} has no word that attention could move to.")
         how = "the greatest there is" if row["exact"] else f"at most {row['bound']:.3f} can be had"
         title = f"{model.labels[row['predicted']]}; JSD between the two {row['jsd']:.3f} ({how})"
-        own, other = (np.array(row[name]) for name in ("attention", "adversarial"))
+        own, other = (np.array(row[name]) for name in (weights.own, weights.other))
         pairs.append(Pair(passage, own, other, row["delta_y"], title=title))
     return Pairs(tuple(pairs))
 

@@ -16,6 +16,7 @@ import typer
 
 from heedful.cli import audit, data, demo, explain, report, run, serve, study, train, words
 from heedful.cli import data as doctor
+from heedful.cli.options import OneOfEach
 from heedful.cli.printing import Printable
 from heedful.errors import Mistake, escape
 
@@ -28,18 +29,18 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("demo")(demo.demo)
+app.command("demo", cls=OneOfEach)(demo.demo)
 app.add_typer(data.app, name="data")
-app.command("train")(train.train)
-app.command("explain")(explain.explain)
-app.command("adversary")(explain.adversary)
-app.command("run")(run.run)
-app.command("study")(study.study)
-app.command("words")(words.words)
-app.command("audit")(audit.audit)
-app.command("serve")(serve.serve)
-app.command("report")(report.report)
-app.command("doctor")(doctor.doctor)
+app.command("train", cls=OneOfEach)(train.train)
+app.command("explain", cls=OneOfEach)(explain.explain)
+app.command("adversary", cls=OneOfEach)(explain.adversary)
+app.command("run", cls=OneOfEach)(run.run)
+app.command("study", cls=OneOfEach)(study.study)
+app.command("words", cls=OneOfEach)(words.words)
+app.command("audit", cls=OneOfEach)(audit.audit)
+app.command("serve", cls=OneOfEach)(serve.serve)
+app.command("report", cls=OneOfEach)(report.report)
+app.command("doctor", cls=OneOfEach)(doctor.doctor)
 
 
 def _version(wanted: bool) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heedful.cli import options
-from heedful.cli.options import DataDir, Json
+from heedful.cli.options import DataDir, Json, OneOfEach
 
 if TYPE_CHECKING:
     from heedful.data.corpora.describe import Description
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="What corpora there are, what is in them, and how to get them.")
 
 
-@app.command("list")
+@app.command("list", cls=OneOfEach)
 def list_(data_dir: options.DataDir = None, as_json: options.Json = False) -> None:
     """Every corpus: found, built in or missing; licence, size, how to get it.
 
@@ -43,7 +43,7 @@ def list_(data_dir: options.DataDir = None, as_json: options.Json = False) -> No
     _console().print(table)
 
 
-@app.command()
+@app.command(cls=OneOfEach)
 def describe(
     name: Annotated[str, typer.Argument(help="A corpus, a file, a folder, or hf:ID.")],
     data_dir: options.DataDir = None,
@@ -75,7 +75,7 @@ def describe(
         _show(description)
 
 
-@app.command()
+@app.command(cls=OneOfEach)
 def prepare(
     name: Annotated[str, typer.Argument(help="A known corpus.")],
     original: Annotated[Path, typer.Option("--from", help="Its original distribution, unpacked.")],

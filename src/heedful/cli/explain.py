@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heedful.cli import options as complete
-from heedful.cli.options import Quiet, parse_labels
+from heedful.cli.options import Quiet, parse_labels, parse_settings
+from heedful.errors import Mistake
 
 if TYPE_CHECKING:
     from heedful.explanation.drawing import Pairs
@@ -34,6 +35,19 @@ class Format(StrEnum):
     html = "html"
 
 
+# Arguments of `heedful.explain` that are no method's, and what to type for them.
+NOT_OPTIONS = {
+    "methods": "give a method by -m",
+    "target": "give the label by --target",
+    "queries": "give questions by --query",
+    "labels": "give names by --labels",
+    "data_dirs": "set HEEDFUL_DATA",
+    "progress": "leave it out",
+    "kept": "leave it out",
+    "model": "give the model first",
+    "texts": "give the texts after the model",
+    "output": "give the file by --output",
+}
 HowToShow = Annotated[Format, typer.Option("--format", help="How to show it.")]
 
 
@@ -50,7 +64,8 @@ def explain(
         typer.Option(
             "--method",
             "-m",
-            help="An explainer; repeat for more. `all` for all.",
+            metavar="METHOD[:KEY=VALUE,...]",
+            help="An explainer, with options of its own (attention:layer=3); repeat for more. `all` for all.",
             autocompletion=complete.explainers,
         ),
     ] = None,
@@ -66,7 +81,15 @@ def explain(
     baselines: Baselines = None,
     tolerance: Annotated[float | None, typer.Option(help="Error that integrated gradients may leave.")] = None,
     internal_batch_size: Annotated[int | None, typer.Option(help="Texts in one pass.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of random, lime and shap.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the methods that draw at random.")] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Any option of the methods (layer=3): it goes to each that takes it; repeat.",
+        ),
+    ] = None,
     output_format: HowToShow = Format.table,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write here: .csv, .html, .json or .parquet.")
@@ -80,7 +103,7 @@ def explain(
 
     Many texts (--file) that go to a file (--output) are kept part by part: interrupted and called again, it goes on.
 
-    Example: heedful explain runs/sst-bilstm-additive-s0-1a2b3c4d "a waste of time" -m attention -m lrp
+    Example: heedful explain runs/sst-bilstm-additive-s0-1a2b3c4d "a waste of time" -m attention -m lrp:epsilon=0.01
     """
     from heedful import api
     from heedful.engine.running.progress import Progress
@@ -93,7 +116,9 @@ def explain(
         "internal_batch_size": internal_batch_size,
         "seed": seed,
     }
-    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    options = combine(
+        {name: value for name, value in given.items() if value is not None}, parse_settings(setting or [])
+    )
     options |= {"queries": query or None, "labels": parse_labels(labels)}
     given_texts = api.read_texts(texts or [], file)
     progress = Progress(quiet=quiet or output_format is Format.json)
@@ -107,6 +132,16 @@ def explain(
     else:
         explanation = api.explain(model, given_texts, method, target, progress=progress, **options)
         present(explanation, output_format, None)
+
+
+def combine(named: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+    """Options of methods by their own names on the command line, and by --set: each once."""
+    for name in settings:
+        if name in named:
+            raise Mistake(f"{name} is given by --{name.replace('_', '-')} and by --set {name}: give it once.")
+        if name in NOT_OPTIONS:
+            raise Mistake(f"--set {name}: this is not an option of a method: {NOT_OPTIONS[name]}.")
+    return named | settings
 
 
 def adversary(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperOption
 
 from heedful.errors import Mistake
 
@@ -40,6 +41,18 @@ Setting = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Any setting by its name, as JSON or plain; repeat."),
 ]
+
+
+class OneOfEach(TyperCommand):
+    """A command that refuses an option that takes one value and is given twice: the last would win in silence."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        single = [p for p in order if isinstance(p, TyperOption) and not p.multiple and not p.is_flag]
+        for option in single:
+            if single.count(option) > 1:
+                raise Mistake(f"{option.opts[0]} is given twice, and it takes one value: give it once.")
+        return super().parse_args(ctx, args)
 
 
 def check_output(path: Path, option: str) -> None:
@@ -86,19 +99,10 @@ def gather_data_options(
 
 
 def parse_settings(texts: list[str]) -> dict[str, Any]:
-    """KEY=VALUE each, the value as JSON (0.05, true, null, [..]) or, if it is none, as a plain string."""
-    settings: dict[str, Any] = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not equals:
-            raise Mistake(f"--set {text}: KEY=VALUE is expected, for example --set epsilon=0.05.")
-        try:
-            settings[key] = json.loads(value)
-        except RecursionError:
-            raise Mistake(f"--set {key}: the value has too many brackets.") from None
-        except ValueError:
-            settings[key] = value
-    return settings
+    """KEY=VALUE each, each key once, the value as JSON (0.05, true, null, [..]) or, if it is not, as a plain string."""
+    from heedful.config import read_settings
+
+    return read_settings(texts, "--set", "--set epsilon=0.05")
 
 
 # What a shell offers after TAB, each with what it is. Nothing here loads torch: a shell waits for it.
@@ -114,12 +118,11 @@ def starting(with_: str, offers: Iterable[tuple[str, str]]) -> Offers:
 
 
 def explainers(incomplete: str) -> Offers:
-    """By name alone: what they are stands beside code that loads torch."""
-    from heedful.registry import EXPLAINERS
+    """Each with what it is called, what kind it is, and what it costs."""
+    from heedful.explainers.methods import ALL, loadable
 
-    return starting(
-        incomplete, [("all", "every method that the model can be asked by"), *((n, "") for n in EXPLAINERS)]
-    )
+    known = [(one.name, f"{one.label}, {one.kind}, {one.cost}") for one in loadable()]
+    return starting(incomplete, [(ALL, "every method that the model can be asked by"), *known])
 
 
 def experiments(incomplete: str) -> Offers:

@@ -6,8 +6,9 @@ the order of the examples at the end, whole columns at a time.
 
 from __future__ import annotations
 
+import inspect
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from torch import Tensor
 
 from heedful.data.text.batching import TextEncoder
 from heedful.errors import Mistake
-from heedful.explainers.explainer import Axiom, Explainer, Scores, effective_options
+from heedful.explainers.explainer import Axiom, Explainer, Scores
 from heedful.explanation.columns import (
     Attributions,
     Columns,
@@ -37,6 +38,13 @@ from heedful.records import AnswerKind, Batch, Example, Tokens, Words
 
 UNTRAINED = "the unknown word, which the model never saw in training: train with --set mask_words=0.5"
 Answer = dict[str, NDArray[Any]]  # what one method says of some texts, by name
+
+
+def effective_options(run: Callable[..., Any], names: frozenset[str], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a method really did: its defaults and what was asked. A tensor is told by its shape."""
+    parameters = inspect.signature(run).parameters
+    values = {name: given.get(name, parameters[name].default) for name in sorted(names)}
+    return {name: f"tensor {tuple(v.shape)}" if isinstance(v, Tensor) else v for name, v in values.items()}
 
 
 class Call(NamedTuple):
@@ -186,8 +194,10 @@ def to_example_order(column: NDArray[Any], order: Ints) -> NDArray[Any]:
     return found
 
 
-def answer_of(name: str, scores: Scores, batch: Batch) -> Answer:
+def answer_of(name: str, scores: object, batch: Batch) -> Answer:
     """The scores of real words, one text after the other, and what is known of each text."""
+    if not isinstance(scores, Scores):
+        raise Mistake(f"{name} returned a {type(scores).__name__}: a method returns heedful.explainers.Scores.")
     n = len(batch)
     special = numbers(scores.special, n)
     if scores.special is not None and np.isnan(special).any():  # in columns, NaN says that there are none

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from heedful.errors import Mistake
 from heedful.explainers.explainer import Explainer, Passes, Scores
-from heedful.models.network import Network
 from heedful.records import Batch, Tokens
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from heedful.models.network import Network
 
 
 def random(model: Network, batch: Batch, target: Tensor, *, seed: int = 0) -> Scores:
     """Uniform in [0, 1) for each word, drawn for each text from `seed` and the text itself."""
+    import torch
+
     rngs = [text_rng(batch, row, seed) for row in range(len(batch))]
 
     def drawn(tokens: Tokens) -> Tensor:
@@ -49,5 +54,15 @@ def text_rng(batch: Batch, row: int, seed: int) -> np.random.Generator:
     return np.random.default_rng([seed, int.from_bytes(digest.digest())])
 
 
-RANDOM = Explainer("random", "control", False, "none", random, passes=lambda size: Passes())
-UNIFORM = Explainer("uniform", "control", False, "none", uniform, passes=lambda size: Passes())
+RANDOM = Explainer(
+    "random",
+    "control",
+    False,
+    "none",
+    random,
+    passes=lambda size: Passes(),
+    title="random order",
+    citation="control",
+    usual=True,
+)
+UNIFORM = Explainer("uniform", "control", False, "none", uniform, passes=lambda size: Passes(), citation="control")

@@ -1,4 +1,4 @@
-"""What an explainer is: a function of (model, batch, target), and what it declares about itself.
+"""What an explainer is: a function of (model, batch, target), and what it declares about itself; no torch.
 
 The distinction between sensitivity (how much a change of the input changes the output) and saliency (the
 marginal effect of the input that is there) is part of the type: Bastings & Filippova 2020, section 3.1.
@@ -7,20 +7,22 @@ marginal effect of the input that is there) is part of the type: Bastings & Fili
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
-from typing import Annotated, Any
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-import numpy as np
 from numpy.typing import NDArray
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
-from torch import Tensor
 
-from heedful.errors import Mistake, short
-from heedful.models.network import require
+from heedful.errors import Mistake
+from heedful.explainers.options import Option, check_option, describe_option
 from heedful.records import Batch, MethodKind, Tokens
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+F = TypeVar("F")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +94,49 @@ class Passes:
     backward: int = 0
     times: int = 1  # up to so many times as many, where it goes on until its scores are known well enough
 
+    @property
+    def most(self) -> int:
+        """The most there can be."""
+        return self.times * (self.forward + self.backward)
 
-@dataclass(frozen=True, slots=True)
+
+class Loaded(Generic[F]):
+    """A field that holds a function, or where one stands ("module:name"): that is loaded when it is first asked for, so
+    that what an explainer declares can be read without torch. `optional`: without one it is None."""
+
+    def __init__(self, optional: bool = False) -> None:
+        self.optional = optional
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = f"_{name}"
+
+    def __set__(self, explainer: object, function: F | str) -> None:
+        vars(explainer)[self.name] = function
+
+    def __get__(self, explainer: object, owner: type | None = None) -> F:
+        if explainer is None:  # a dataclass asks for the default
+            if self.optional:
+                return cast(F, None)
+            raise AttributeError(self.name)
+        function = vars(explainer)[self.name]
+        if isinstance(function, str):
+            module, name = function.split(":")
+            function = vars(explainer)[self.name] = getattr(import_module(module), name)
+        return cast(F, function)
+
+
+TYPICAL = Size(words=(20,), tokens=22, heads=12)  # what passes are compared at: a sentence, in a model of twelve heads
+MANY_PASSES = 1000  # for one such sentence: more is slow
+HANDED = frozenset({"state", "output", "progress"})  # keyword arguments that whoever runs a method gives, not a person
+
+
+@dataclass(frozen=True)
 class Explainer:
-    """A method by name, with what it declares.
+    """A method by name, with all that the rest of heedful knows of it: no other module holds a list of methods.
 
     `run(network, batch, target, **options) -> Scores`: target (batch,) holds a label for each text;
-    options are keyword arguments with defaults, named as in Captum where Captum has them.
+    options are keyword arguments with defaults, named as in Captum where Captum has them. It is the function, or where
+    it stands: "package.module:name".
     A method that is trained has `fit(network, batches, rng) -> state`, arrays by name, done once for a model and
     kept with its run; `run` is then given it as `state`.
     `passes` is `cost` as a function, so that costs can be compared before, and without, an explanation.
@@ -108,13 +146,40 @@ class Explainer:
     kind: MethodKind
     signed: bool
     cost: str  # passes for a text of n words: "1 forward", "n + 1 forward"
-    run: Callable[..., Scores]
+    run: Loaded[Callable[..., Scores]] = Loaded()
     removal: str | None = None  # what "absent" means to it
     axiom: Axiom | None = None
     needs: frozenset[str] = frozenset({"predicts"})  # what a model must be able to do (models/network.py)
     fit: Callable[..., Mapping[str, NDArray[Any]]] | None = None
     version: str = "1"  # of `fit`: changes whenever it would learn something else
-    passes: Callable[[Size], Passes] | None = None  # with its defaults; None: it does not say
+    passes: Loaded[Callable[[Size], Passes] | None] = Loaded(optional=True)  # with its defaults; None: it does not say
+    title: str = ""  # what people see; empty: its name with spaces
+    citation: str = ""  # where it comes from, for the table of methods
+    usual: bool = False  # asked where nobody names a method; of the controls: the one that others are compared with
+    one_word: bool = False  # a score is what the output loses when that one word is changed
+    replaces: bool = False  # another word, a mask or the unknown word, takes the place of words
+    takes_long: bool = False  # for another reason than its passes
+    help: Mapping[str, str] = field(default_factory=dict)  # of its own options, one line each (options.HELP has others)
+
+    @property
+    def label(self) -> str:
+        """What people see."""
+        return self.title or self.name.replace("_", " ")
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it knows nothing of the model: it is there to be compared with."""
+        return self.kind == "control"
+
+    @property
+    def in_layers(self) -> bool:
+        """Whether it reads the attention inside several layers, in which every token attends."""
+        return "self_attends" in self.needs
+
+    @property
+    def slow(self) -> bool:
+        """Whether a sentence takes more than MANY_PASSES, or minutes for another reason: only where it is named."""
+        return self.takes_long or (self.passes is not None and self.passes(TYPICAL).most > MANY_PASSES)
 
     def with_state(self, state: Mapping[str, NDArray[Any]] | None) -> Explainer:
         """The explainer that knows what was learnt; itself, where it does not learn."""
@@ -128,7 +193,7 @@ class Explainer:
 
     @property
     def keywords(self) -> frozenset[str]:
-        """The keyword arguments that `run` takes; those that a `partial` has fixed are none."""
+        """The keyword arguments that `run` takes, without those that a `partial` has fixed."""
         parameters = inspect.signature(self.run).parameters.values()
         fixed = self.run.keywords if isinstance(self.run, partial) else {}
         named = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.default is not p.empty}
@@ -137,59 +202,22 @@ class Explainer:
     @property
     def options(self) -> frozenset[str]:
         """Those that a person can choose; the others are given by whoever runs the method."""
-        return self.keywords - {"state", "output", "progress"}
+        return self.keywords - HANDED
+
+    def describe(self) -> tuple[Option, ...]:
+        """Its options, with the types, defaults and bounds of its signature."""
+        return tuple(describe_option(self.run, name, self.help.get(name)) for name in sorted(self.options))
 
     def parse(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """What was asked of it, by name; an option that it does not take, or of another type, is a mistake."""
         if unknown := sorted(set(given) - self.options):
-            known = ", ".join(sorted(self.options)) or "none"
-            raise Mistake(f"{self.name} does not take the option {unknown[0]!r}. It takes: {known}.")
+            from heedful.explainers.methods import no_option
+
+            raise no_option(unknown[0], [self])
         return {name: check_option(self.name, self.run, name, value) for name, value in given.items()}
 
     def check(self, can: frozenset[str], model: str = "this model") -> None:
         """Refuse by name a model that lacks what the method needs."""
+        from heedful.models.network import require
+
         require(self.needs, can, self.name, model)
-
-
-# Options of explainers, checked in one place and before a model is asked: their names, types and bounds.
-#
-# A method says what it takes by its signature: `n_samples: Samples = 1000`. A number must be one (True and "5" are
-# none), be finite, and be whole where the signature says int; bounds stand in the annotation.
-
-
-# Whole numbers that are asked for in memory or in passes: far beyond every use, and below what no machine can hold.
-Samples = Annotated[int, Field(le=1_000_000)]
-Steps = Annotated[int, Field(le=10_000)]
-STRICT = ConfigDict(strict=True, allow_inf_nan=False, arbitrary_types_allowed=True)
-
-
-def check_option(method: str, run: Callable[..., Any], name: str, value: Any) -> Any:
-    """The value as the method is to be given it (numpy's scalars as Python's), or the sentence that says what it is."""
-    value = value.item() if isinstance(value, np.generic) else value
-    for number in value if isinstance(value, list | tuple) else (value,):
-        if isinstance(number, int) and not -(2**63) <= number < 2**63:
-            raise Mistake(f"{method}: {name}: a number as large as that is a slip of the hand.")
-    try:
-        return option_type(run.func if isinstance(run, partial) else run, name).validate_python(value)
-    except ValidationError as error:
-        said = error.errors(include_url=False)[0]["msg"].replace("Input should", "it should")
-        raise Mistake(f"{method}: {name}={short(value)}: {said}.") from None
-
-
-@cache
-def option_type(run: Callable[..., Any], name: str) -> TypeAdapter[Any]:
-    """What the signature says; anything, where it says nothing, or what only a type checker can see."""
-    annotation = inspect.signature(run).parameters[name].annotation
-    if isinstance(annotation, str):
-        try:
-            annotation = eval(annotation, vars(sys.modules[run.__module__]))  # of the method's own source
-        except NameError:
-            annotation = Any
-    return TypeAdapter(Any if annotation is inspect.Parameter.empty else annotation, config=STRICT)
-
-
-def effective_options(run: Callable[..., Any], names: frozenset[str], given: Mapping[str, Any]) -> dict[str, Any]:
-    """What a method really did: its defaults and what was asked. A tensor is told by its shape."""
-    parameters = inspect.signature(run).parameters
-    told = {name: given.get(name, parameters[name].default) for name in sorted(names)}
-    return {name: f"tensor {tuple(v.shape)}" if isinstance(v, Tensor) else v for name, v in told.items()}

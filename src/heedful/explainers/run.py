@@ -3,34 +3,33 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from heedful.data.text.batching import Encoded, Ints, cut
+from heedful.data.text.batching import cut
 from heedful.errors import Mistake
 from heedful.explainers import find
 from heedful.explainers.collect import Call, Collector
-from heedful.explainers.explainer import Explainer, Scores
+from heedful.explainers.explainer import Explainer
+from heedful.explainers.methods import Method, options_for, parse_methods
 from heedful.explainers.perturbation.perturb import is_out_of_memory
 from heedful.explanation.checks import check_columns
 from heedful.explanation.explanation import Explanation
 from heedful.models.model import Model
 from heedful.models.network import token_budget
-from heedful.records import Batch, Example
+from heedful.records import Example
 
 EXPLAIN_BUDGET = 2**13  # tokens of a batch: gradients keep every step's tensors
 BATCH = 64  # texts
-Answer = tuple[Batch, Tensor, Tensor, list[Scores]]  # (batch, labels) probabilities, (batch,) targets, by method
 
 
 def explain(
     model: Model,
     examples: Sequence[Example],
-    methods: Sequence[str],
+    methods: Iterable[Method],
     target: str | int | None = None,
     on_done: Callable[[int], None] = lambda texts: None,
     states: Mapping[str, Mapping[str, Any]] | None = None,
@@ -38,46 +37,16 @@ def explain(
 ) -> Explanation:
     """`target` is the label that is explained, by name or number; None: the predicted one of each text.
 
-    An option goes to each of the methods that take it; one that none takes is a mistake. `states` is what those
-    that learn have learnt, by name.
+    Methods have options of their own; an option in `options` goes to each of the methods that take it, and one that
+    none takes is a mistake. `states` is what those that learn have learnt, by name.
+
+    A batch for which memory runs out is halved, and so are later ones as large; a single text that does not fit is an
+    error.
     """
-    chosen = [find(name).with_state((states or {}).get(name)) for name in methods]
-    for explainer in chosen:
-        explainer.check(model.network.can, model.name)
-    check_options(chosen, options)
+    calls = calls_of(model, methods, states or {}, options)
     wanted = None if target is None else model.label_index(target)
-    given = [options_of(explainer, options) for explainer in chosen]
-    calls = [
-        Call(e, o, model.unknown_trained is False and puts_unknown(e, o)) for e, o in zip(chosen, given, strict=True)
-    ]
-    collector = Collector(examples, calls, model.text)
-
-    def answer(batch: Batch) -> Answer:
-        with torch.inference_mode():
-            p = model.network(batch).probabilities  # (batch, labels)
-        if not torch.isfinite(p).all():
-            raise Mistake(f"{model.name} answers a text with numbers that are not finite.")
-        targets = p.argmax(-1) if wanted is None else p.new_full((len(batch),), wanted, dtype=torch.long)
-        return (
-            batch,
-            p,
-            targets,
-            [call.explainer.run(model.network, batch, targets, **call.options) for call in calls],
-        )
-
-    budget = token_budget(model.network, EXPLAIN_BUDGET)
-    for indices, found in in_memory(model.encode(examples), budget, answer):
-        collector.add(indices, *found)
-        on_done(len(indices))
-    return Explanation.of_columns(
-        check_columns(collector.columns(model.labels, model.network.link.answers)), model.name
-    )
-
-
-def in_memory(encoded: Encoded, budget: int, answer: Callable[[Batch], Answer]) -> Iterator[tuple[Ints, Answer]]:
-    """The answers about all texts, batch by batch. A batch for which memory runs out is halved, and so are later ones
-    as large; a single text that does not fit is an error."""
-    waiting = deque(cut(encoded.lengths, BATCH, token_budget=budget))
+    collector, encoded = Collector(examples, calls, model.text), model.encode(examples)
+    waiting = deque(cut(encoded.lengths, BATCH, token_budget=token_budget(model.network, EXPLAIN_BUDGET)))
     room = np.inf  # tokens, padding included, that have not been too many yet
     while waiting:
         indices = waiting.popleft()
@@ -86,14 +55,42 @@ def in_memory(encoded: Encoded, budget: int, answer: Callable[[Batch], Answer]) 
             waiting.extendleft(np.array_split(indices, 2)[::-1])
             continue
         try:
-            found = answer(encoded.batch(indices))
+            batch = encoded.batch(indices)
+            with torch.inference_mode():
+                p = model.network(batch).probabilities  # (batch, labels)
+            if not torch.isfinite(p).all():
+                raise Mistake(f"{model.name} answers a text with numbers that are not finite.")
+            targets = p.argmax(-1) if wanted is None else p.new_full((len(batch),), wanted, dtype=torch.long)
+            scores = []
+            for call in calls:  # a comprehension would be one more frame between a person and the equation
+                scores.append(call.explainer.run(model.network, batch, targets, **call.options))  # noqa: PERF401
         except (MemoryError, RuntimeError) as error:
             if len(indices) == 1 or not is_out_of_memory(error):
                 raise
             room = tokens / 2
             waiting.appendleft(indices)
             continue
-        yield indices, found
+        collector.add(indices, batch, p, targets, scores)
+        on_done(len(indices))
+    return Explanation.of_columns(
+        check_columns(collector.columns(model.labels, model.network.link.answers)), model.name
+    )
+
+
+def calls_of(
+    model: Model, methods: Iterable[Method], states: Mapping[str, Mapping[str, Any]], options: Mapping[str, Any]
+) -> list[Call]:
+    """What each method is called with, once it is known that the model can be asked."""
+    chosen = [
+        one._replace(explainer=one.explainer.with_state(states.get(one.explainer.name)))
+        for one in parse_methods(methods)
+    ]
+    for one in chosen:
+        one.explainer.check(model.network.can, model.name)
+    return [
+        Call(one.explainer, given, model.unknown_trained is False and puts_unknown(one.explainer, given))
+        for one, given in zip(chosen, options_for(chosen, options), strict=True)
+    ]
 
 
 def puts_unknown(explainer: Explainer, options: Mapping[str, Any]) -> bool:
@@ -101,11 +98,11 @@ def puts_unknown(explainer: Explainer, options: Mapping[str, Any]) -> bool:
     if options.get("token") is not None:
         return False
     bases = options.get("baselines")
-    asked = bases if isinstance(bases, tuple) else (bases,)
+    several = bases if isinstance(bases, tuple) else (bases,)
     return (
-        explainer.name == "mask"
+        explainer.replaces
         or options.get("operator") == "replace"
-        or any(isinstance(base, str) and base == "unk" for base in asked)
+        or any(isinstance(base, str) and base == "unk" for base in several)
     )
 
 
@@ -116,15 +113,3 @@ def applies(name: str, model: Model, token: int | None = None, in_windows: bool 
     replaces = puts_unknown(explainer, {"token": token}) and model.text.reserved.replacement is None
     parted = in_windows and explainer.kind == "attention"
     return explainer.needs <= model.network.can and not replaces and not parted
-
-
-def options_of(explainer: Explainer, options: Mapping[str, Any]) -> dict[str, Any]:
-    return explainer.parse({name: value for name, value in options.items() if name in explainer.options})
-
-
-def check_options(explainers: Sequence[Explainer], options: Mapping[str, Any]) -> None:
-    known = sorted(set().union(*(e.options for e in explainers)))
-    for name in options:
-        if name not in known:
-            names = ", ".join(e.name for e in explainers)
-            raise Mistake(f"none of {names} takes the option {name!r}. They take: {', '.join(known) or 'none'}.")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
+
+from heedful.errors import Mistake
+from heedful.registry import EXPLAINERS
 
 Spec = dict[str, Any]
 
@@ -27,18 +31,12 @@ class Figure:
 # What methods and pairs of methods are called in figures and on pages.
 
 
-NAMES = {
-    "gradient_x_input": "gradient × input",
-    "lrp": "LRP",
-    "lime": "LIME",
-    "omission": "leave-one-out",
-    "random": "random order",
-    "shap": "SHAP",
-}
-
-
 def method_name(method: str) -> str:
-    return NAMES.get(method, method.replace("_", " "))
+    """What an explainer calls itself; of anything else, and of one that is not installed here, its name in words."""
+    with suppress(Mistake):
+        if method in EXPLAINERS:
+            return EXPLAINERS[method].label
+    return method.replace("_", " ")
 
 
 def pair_name(pair: str) -> str:

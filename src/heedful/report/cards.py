@@ -10,20 +10,25 @@ from numpy.typing import NDArray
 
 from heedful.experiments import find
 from heedful.experiments.framework.description import WeightsPair
+from heedful.explainers import Explainer
 from heedful.explanation.drawing import html, visible
 from heedful.explanation.record import Attribution, Explained
 from heedful.figures.figure import method_name
 from heedful.records import Example, Words
+from heedful.report.effect import ATTENTION, OMISSION
 from heedful.report.findings import Choice, Illustrated
 
 Row = dict[str, Any]
 
-FIRST = (
-    "attention",
-    "omission",
-)  # shown before anybody asks for more: what it looks at, and what it relies on
-# Sharp attention bends the path of integrated gradients: on pages they take as many steps as they need, up to a bound.
+FIRST = (ATTENTION, OMISSION)  # shown before anybody asks for more: what it looks at, and what it relies on
+# Of a method that sums along a path, which sharp attention bends: on pages it takes as many steps as it needs, up to a
+# bound. See `takes_steps`.
 STEPS: dict[str, Any] = {"tolerance": 0.05, "max_steps": 400}
+
+
+def takes_steps(explainer: Explainer) -> bool:
+    """Whether STEPS are options of it."""
+    return set(STEPS) <= explainer.options
 
 
 def cards(run: Illustrated) -> list[dict[str, Any]]:
@@ -127,7 +132,7 @@ def check_says(a: Attribution) -> str:
     if check is None:
         return ""
     steps, missed = a.options.get("max_steps"), check.relative
-    if check.ok or missed is None or a.method != "integrated_gradients" or steps is None:
+    if check.ok or missed is None or steps is None:
         return str(check)
     share = f"{missed:.0%}" if missed < 1 else "all"
     return f"✗ after {steps} steps {share} of the change is still missing: read these scores with care"

@@ -16,6 +16,8 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from heedful.explainers.attention import ATTENTION as LOOKED_AT
+from heedful.explainers.perturbation import OMISSION as LEFT_OUT
 from heedful.explanation.drawing import strongest, visible
 from heedful.explanation.explanation import Explanation
 from heedful.explanation.record import Explained
@@ -24,7 +26,7 @@ from heedful.measure.statistics import Interval, proportion
 
 Floats = NDArray[np.float64]
 
-ATTENTION, OMISSION = "attention", "omission"
+ATTENTION, OMISSION = LOOKED_AT.name, LEFT_OUT.name  # the two that this page holds against each other
 TENTH = 0.1
 NOTHING = 0.01  # the largest effect, in probability, below which no single word decides
 SHOWN, LEAST = 10, 0.02  # words of a text that are drawn: so many, with at least this share of either

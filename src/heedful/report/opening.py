@@ -18,6 +18,7 @@ from heedful.experiments.framework.description import WeightsPair
 from heedful.explanation.drawing import html, visible
 from heedful.explanation.record import Explained
 from heedful.records import Example
+from heedful.report.effect import ATTENTION, OMISSION
 from heedful.report.instances import measures
 
 READABLE = (6, 24)  # words of a text that fits the screen with its bars
@@ -132,7 +133,7 @@ def _why(e: Explained, words: int) -> str:
 
 
 def _attention(e: Explained) -> list[float]:
-    found = [a.scores["passage"] for a in e.attributions if a.method == "attention"]
+    found = [a.scores["passage"] for a in e.attributions if a.method == ATTENTION]
     return [float(weight) for weight in found[0]] if found else []
 
 
@@ -152,7 +153,7 @@ def _chips(e: Explained, own: Sequence[float]) -> list[dict[str, Any]]:
 def _heats(e: Explained) -> list[tuple[str, Markup]]:
     """The text by attention, or by the first method there is, and by leave-one-out."""
     known = {a.method: a for a in e.attributions}
-    names = [name for name in ("attention", "omission") if name in known] or list(known)[:1]
+    names = [name for name in (ATTENTION, OMISSION) if name in known] or list(known)[:1]
     return [
         (name, Markup(html(e.passage, a.scores["passage"], a.signed, label=name, peak=a.peak)))
         for name in names

@@ -17,12 +17,12 @@ from heedful.figures.figure import method_name
 from heedful.measure.rank import kendall
 from heedful.measure.statistics import Interval, mean_interval, proportion
 from heedful.records import Example
+from heedful.report.effect import ATTENTION, OMISSION
 
 if TYPE_CHECKING:
     from heedful.models.model import Model
 
 FOUND, MISSED = 0.8, 0.5  # of the deciding words
-ATTENTION = "attention"
 
 
 class SampleSize(NamedTuple):
@@ -79,7 +79,7 @@ def leave_words_out(model: Model, examples: Sequence[Example]) -> Explanation:
 
     if "attends" not in model.network.can or not examples:
         return Explanation(())
-    return explain(model, examples, ["attention", "omission"], of="probability").by_word()
+    return explain(model, examples, [ATTENTION, OMISSION], of="probability").by_word()
 
 
 def hits(sample: Explanation, evidence: Sequence[Sequence[int] | None], method: str) -> list[bool]:
@@ -169,7 +169,7 @@ def explainers(sample: Explanation, evidence: Sequence[Sequence[int] | None]) ->
             signed=first.signed,
             removal=first.removal,
             texts=len(found),
-            agreement=None if method == "attention" else agreement(sample, method),
+            agreement=None if method == ATTENTION else agreement(sample, method),
             passed=sum(check.ok for check in checks) if checks else None,
             check=checks[0].name if checks else None,
             forward=int(np.median([a.cost.forward for a in found])),
@@ -186,7 +186,7 @@ def agreement(sample: Explanation, method: str) -> Interval | None:
     def padded(name: str) -> NDArray[np.float64]:
         return np.stack([_padded(e, e.attribution(name), width) for e in sample])
 
-    tau = kendall(padded("attention"), padded(method), mask).tau
+    tau = kendall(padded(ATTENTION), padded(method), mask).tau
     tau = tau[~np.isnan(tau)]
     if tau.size < 2:
         return None

@@ -17,6 +17,7 @@ from heedful.explanation.drawing import visible
 from heedful.explanation.explanation import Explanation
 from heedful.figures.figure import join_words
 from heedful.measure.levels import shrink_means
+from heedful.report.effect import ATTENTION, OMISSION
 
 Row = dict[str, Any]
 
@@ -24,7 +25,6 @@ SHOWN = 8  # words of each label
 LABELS = 4  # of which the words are shown, the most frequent ones
 NAMED = 3  # words of each label in a sentence
 NOTHING = 0.05  # of probability: a word whose whole interval is within it changes next to nothing
-OMISSION, ATTENTION = "omission", "attention"
 
 
 def minimum_texts(texts: int) -> int:

@@ -28,4 +28,4 @@ def rarity(network: Any, batch: Batch, target: Tensor, *, power: float = 1.0, st
 
 
 RARITY = Explainer("toy_rarity", "control", False, "none", rarity, needs=frozenset({"predicts"}), fit=fit)
-PLAIN = Explainer("toy_plain", "control", False, "none", rarity, needs=frozenset({"predicts"}))
+PLAIN = Explainer("toy_plain", "saliency", False, "none", rarity, title="plain toy", citation="Toy 2026", usual=True)

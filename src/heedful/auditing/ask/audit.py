@@ -23,6 +23,7 @@ from heedful.engine.running.progress import Progress
 from heedful.errors import Mistake
 from heedful.experiments import find
 from heedful.experiments.framework.verdict import Verdict
+from heedful.explainers.methods import Method
 from heedful.figures.figure import method_name
 from heedful.records import SPLITS, Example
 from heedful.registry import EXPLAINERS
@@ -47,7 +48,7 @@ def audit(
     split: str = "test",
     budget: str | float = "5m",
     bars: Sequence[str] = (),
-    methods: Sequence[str] = (),
+    methods: Sequence[Method] = (),
     experiments: Sequence[str] = (),
     plant: bool | str = False,
     labels: Sequence[str] | None = None,
@@ -123,7 +124,7 @@ def prepare(
     given: Given,
     budget: str | float,
     bars: Sequence[str],
-    methods: Sequence[str],
+    methods: Sequence[Method],
     experiments: Sequence[str],
     plant: bool | str,
     progress: Progress | None,

@@ -11,22 +11,19 @@ from typing import Any
 
 from heedful.auditing.ask.subject import Answered, AuditSubject
 from heedful.auditing.outcome.budget import LEAST, PILOTS, WORK, in_time, next_texts, time_for
+from heedful.auditing.outcome.recommend import ATTENTION
 from heedful.auditing.outcome.requirements import Requirement
 from heedful.auditing.outcome.series import RANDOM
 from heedful.data.edits.plant import KINDS
 from heedful.engine.running.progress import Progress
 from heedful.errors import Mistake, one_of
 from heedful.experiments import EXPERIMENTS, Experiment, find
+from heedful.explainers.methods import Method, parse_methods
 from heedful.registry import EXPLAINERS
 
 ASKING = 0.9  # of the budget: then every question ends, whatever it was thought to take
 RANKING = 0.65  # of the time, for the experiments that put explainers in order; the rest is for all others
-PLANT = "planted"  # the experiment that --plant asks
-SLOW = (
-    "lime",
-    "shap",
-    "attention_flow",
-)  # thousands of passes a text, or minutes: only where they are asked for
+PLANT = "plant"  # the setting of the experiments that --plant asks
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +39,7 @@ class AuditPlan:
 def make_plan(
     subject: AuditSubject,
     bars: Sequence[Requirement] = (),
-    methods: Sequence[str] = (),
+    methods: Sequence[Method] = (),
     experiments: Sequence[str] = (),
     plant: str | None = None,
 ) -> AuditPlan:
@@ -52,11 +49,12 @@ def make_plan(
     left_out: dict[str, str] = {}
     can = _abilities(subject, left_out)
     by_bars = [bar.method for bar in bars if bar.method is not None]
-    asked = _methods(can, [*methods, *by_bars], left_out)
+    asked = _methods(can, [*named_methods(methods), *by_bars], left_out)
+    planting = [name for name in EXPERIMENTS if plant and PLANT in find(name).config.model_fields]
     by_name = {
         *map(EXPERIMENTS.check, experiments),
         *(bar.experiment for bar in bars),
-        *((PLANT,) if plant else ()),
+        *planting,
     }
     chosen: dict[str, dict[str, Any]] = {}
     for name in EXPERIMENTS:
@@ -69,7 +67,7 @@ def make_plan(
             ranks = any(one.ranks for one in experiment.method_measures)
             methods_of = [name for name in asked if ranks or EXPLAINERS.find(name).kind != "control"]
             options = {**experiment.within_budget, **({"methods": methods_of} if takes else {})}
-            options |= {"plant": plant} if plant and name == PLANT else {}
+            options |= {PLANT: plant} if name in planting else {}
             options |= _conditions(experiment, options, bars)
             slow = sorted(experiment.fast_with - can)
             if name not in by_name and slow:
@@ -114,11 +112,24 @@ def _abilities(subject: AuditSubject, left_out: dict[str, str]) -> frozenset[str
     long = sum(length > limit for length in lengths)
     if not long:
         return can
-    left_out["attention"] = (
+    left_out[ATTENTION] = (
         f"{long} of {len(lengths)} texts are longer than the {limit} tokens that {subject.name} reads at once, so that "
         "there is no one attention over them: cut them, or leave them out of the data"
     )
     return can - {"attends", "self_attends", "edits_attention"}
+
+
+def named_methods(methods: Sequence[Method]) -> list[str]:
+    """An audit asks each with its defaults, so that all experiments say the same of it."""
+    chosen = parse_methods(methods) if methods else []
+    for one in chosen:
+        if one.options or one.explainer.name not in EXPLAINERS:
+            what = f"{one.explainer.name} with options" if one.options else f"the function {one.explainer.name}"
+            raise Mistake(
+                f"an audit asks methods by name, each with its defaults, and {what} was given: give the name of a "
+                f"method ({', '.join(EXPLAINERS)}), and explain with options by heedful explain."
+            )
+    return [one.explainer.name for one in chosen]
 
 
 def _methods(can: frozenset[str], asked: Sequence[str], left_out: dict[str, str]) -> tuple[str, ...]:
@@ -131,7 +142,7 @@ def _methods(can: frozenset[str], asked: Sequence[str], left_out: dict[str, str]
         missing = sorted(explainer.needs - can)
         if missing:
             left_out.setdefault(name, f"it needs a model {_able(missing)}")
-        elif name in SLOW and name not in asked:
+        elif explainer.slow and name not in asked:
             left_out[name] = f"it takes long ({explainer.cost}): ask for it with --method {name}"
         elif explainer.fit is not None and name not in asked:
             left_out[name] = f"it learns from training texts first: ask for it with --method {name}"

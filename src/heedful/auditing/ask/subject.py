@@ -270,10 +270,9 @@ def spread_over(examples: Sequence[Example], texts: int) -> list[Example]:
 def scores_of(model: Model, examples: Sequence[Example], split: Split) -> Mapping[str, Any]:
     from heedful.engine.running.executor import Executor
     from heedful.engine.sources.run_texts import AskedTexts
-    from heedful.engine.tasks.plan import ask
 
     some = AskedTexts(np.arange(len(examples)), dict(enumerate(examples)), whole=False)
-    return Executor.performance(model, some, ask("correlation", {}, split))
+    return Executor.performance(model, some, split)
 
 
 def open_subject(model: object, given: Given, progress: Progress) -> AuditSubject:

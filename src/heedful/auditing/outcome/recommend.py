@@ -8,9 +8,10 @@ from dataclasses import replace
 
 from heedful.auditing.outcome.findings import ENOUGH, Answer, Behind, Gain, points
 from heedful.auditing.outcome.standings import Standing, Standings, again
+from heedful.explainers.attention import ATTENTION as WEIGHTS
 from heedful.figures.figure import join_words, method_name
 
-ATTENTION = "attention"
+ATTENTION = WEIGHTS.name  # which has a sentence of its own: it is what the debate is about
 ANSWERS: dict[Answer, str] = {
     "better": "yes",
     "no better": "no better than random",

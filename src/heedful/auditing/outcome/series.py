@@ -10,9 +10,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from heedful.experiments.framework.description import MethodMeasure
+from heedful.explainers.methods import usual_control
 from heedful.measure.columns import Floats, Ints, column
 
-RANDOM = "random"  # the explainer that knows nothing
+RANDOM = usual_control().name  # the explainer that knows nothing
 ROUNDING = 1e-6  # of the output: what is nearer to chance is no gain, whatever the digits after it say
 
 

@@ -190,13 +190,13 @@ class Executor:
         return OtherRun(run.name, run.config, run.summary("performance"), load, read)
 
     @staticmethod
-    def performance(model: Model, texts: AskedTexts, ask: Request) -> dict[str, Any]:
+    def performance(model: Model, texts: AskedTexts, split: str) -> dict[str, Any]:
         """Scores of the texts that were asked about; without those where a text has no label."""
         encoded = model.encode([texts.examples[place] for place in texts.places.tolist()])
-        told = {"split": ask.split, "examples": len(encoded)}
+        about = {"split": split, "examples": len(encoded)}
         if encoded.labels is None:
-            return told
-        return told | finite(performance(encoded.labels, predict(model.network, encoded)))
+            return about
+        return about | finite(performance(encoded.labels, predict(model.network, encoded)))
 
 
 def finite(scores: Mapping[str, float]) -> dict[str, float | None]:

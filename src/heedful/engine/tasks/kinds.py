@@ -232,7 +232,7 @@ class ExperimentTask(Kind):
         if not restricted(task.config.dataset):  # first: rows are never without them
             keep_texts(run.path, ask.split, texts.examples, texts.places.tolist(), texts.whole)
         if isinstance(task.config, EvaluationConfig):
-            run.results.write_performance(executor.performance(model, texts, ask))
+            run.results.write_performance(executor.performance(model, texts, ask.split))
         asked = ask.model_dump(mode="json", exclude={"experiment"})
         run.results.write_rows(ask.experiment, task.key, table, asked, weights, seconds)
 

@@ -34,7 +34,7 @@ from heedful.engine.tasks.task import (
 )
 from heedful.errors import Mistake, short
 from heedful.records import SPLITS
-from heedful.registry import EXPLAINERS, LEARNING, OBJECTIVES
+from heedful.registry import EXPLAINERS, OBJECTIVES
 from heedful.store.checks import HashFile, sha256
 from heedful.store.run import Run, run_name, trial_name
 
@@ -274,9 +274,8 @@ def _with_explainers(asks: Sequence[Request]) -> list[tuple[Request, list[str]]]
 
 
 def that_learn(explainers: Iterable[str]) -> list[str]:
-    """Those that have to be fitted. Our own that do not learn are not loaded to see it."""
-    maybe = [n for n in dict.fromkeys(explainers) if n in LEARNING or not isinstance(EXPLAINERS.places.get(n), str)]
-    return [name for name in maybe if EXPLAINERS.find(name).fit is not None]
+    """Those that have to be fitted."""
+    return [name for name in dict.fromkeys(explainers) if EXPLAINERS.find(name).fit is not None]
 
 
 def plan_fits(

@@ -17,7 +17,7 @@ from torch import Tensor
 from heedful.errors import Mistake
 from heedful.explainers.attention.self_attention import mean_row, present_places, row_name, rows_of, weights_of
 from heedful.explainers.attention.weights import Heads, Row, head_numbers, token_scores
-from heedful.explainers.explainer import Explainer, Passes, Scores
+from heedful.explainers.explainer import Scores
 from heedful.models.network import SelfAttends, layer_number
 from heedful.records import Batch
 
@@ -105,16 +105,3 @@ def pipes(maps: NDArray[np.float64]) -> csr_array:
     capacity = np.round(maps[layer, i, j] * UNIT).astype(np.int32)
     size = (layers + 1) * n
     return csr_array(coo_array((capacity, ((layer + 1) * n + i, layer * n + j)), shape=(size, size)))
-
-
-NEEDS = frozenset({"self_attends"})
-ROLLOUT = Explainer("rollout", "attention", False, "1 forward", rollout, needs=NEEDS, passes=lambda size: Passes(1))
-ATTENTION_FLOW = Explainer(
-    "attention_flow",
-    "attention",
-    False,
-    "1 forward, n maximum flows",
-    attention_flow,
-    needs=NEEDS,
-    passes=lambda size: Passes(1),
-)

@@ -26,7 +26,7 @@ from heedful.explainers.attention.self_attention import (
     weights_of,
 )
 from heedful.explainers.attention.weights import Heads, Row, head_numbers, token_scores
-from heedful.explainers.explainer import Explainer, Passes, Scores
+from heedful.explainers.explainer import Scores
 from heedful.explainers.lrp.frozen import tensors
 from heedful.models.network import SelfAttends, layer_number
 from heedful.records import Batch
@@ -136,14 +136,3 @@ class _Follow(TorchFunctionMode):
 
 def _among(given: list[Tensor], known: list[Tensor]) -> bool:
     return any(one is other for one in given for other in known)
-
-
-ATTENTION_X_NORM = Explainer(
-    "attention_x_norm",
-    "attention",
-    False,
-    "heads + 2 forward",
-    attention_x_norm,
-    passes=lambda size: Passes(size.heads + 2),
-    needs=frozenset({"self_attends", "edits_attention"}),
-)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from heedful.explainers.attention.self_attention import mean_row, present_places, row_name, rows_of
 from heedful.explainers.attention.weights import Row, token_scores
-from heedful.explainers.explainer import Explainer, Passes, Scores
+from heedful.explainers.explainer import Scores
 from heedful.models.network import SelfAttends, layer_number
 from heedful.records import Batch
 
@@ -56,15 +56,3 @@ def value_zeroing(
     maps = maps / torch.where(total > 0, total, 1.0)
     scores = mean_row(rows_of(maps, batch, seen_from), batch)
     return token_scores(scores.to(own.dtype), batch, len(batch) + len(text))
-
-
-VALUE_ZEROING = Explainer(
-    "value_zeroing",
-    "attention",
-    False,
-    "n + 1 forward",
-    value_zeroing,
-    passes=lambda size: Passes(1 + size.tokens),
-    removal="value vector set to zero",
-    needs=frozenset({"self_attends", "edits_attention"}),
-)

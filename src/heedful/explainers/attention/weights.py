@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from heedful.errors import Mistake, one_of
-from heedful.explainers.explainer import Explainer, Passes, Scores, scores_of_tokens
+from heedful.explainers.explainer import Scores, scores_of_tokens
 from heedful.models.attentive.classifier import AttentiveOutput
 from heedful.models.network import Attends, Network, Output, layer_number
 from heedful.models.sequence import present as present_of
@@ -85,14 +85,3 @@ def head_numbers(heads: Heads, n_heads: int) -> list[int]:
     if len(set(chosen)) < len(chosen):
         raise Mistake(f"heads {chosen}: give each head once.")
     return chosen
-
-
-ATTENTION = Explainer(
-    "attention",
-    "attention",
-    False,
-    "1 forward",
-    attention,
-    needs=frozenset({"attends"}),
-    passes=lambda size: Passes(1),
-)

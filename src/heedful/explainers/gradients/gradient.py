@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from heedful.errors import Mistake, one_of
-from heedful.explainers.explainer import Explainer, Passes, Scores, Size, scores_of_tokens
+from heedful.explainers.explainer import Scores, scores_of_tokens
 from heedful.explainers.gradients.path import PathGradient, gradients_of
 from heedful.models.link import Of
 from heedful.models.network import Differentiable, Network, require
@@ -105,21 +105,3 @@ def explained_parts(model: Network, parts: Parts, of: Of = "logit") -> tuple[Par
 
 gradient = partial(slopes, product=False)
 gradient_x_input = partial(slopes, product=True)
-
-NEEDS = frozenset({"differentiable"})
-
-
-def one_each(size: Size) -> Passes:
-    return Passes(1, 1)
-
-
-GRADIENT = Explainer("gradient", "sensitivity", False, "1 forward, 1 backward", gradient, needs=NEEDS, passes=one_each)
-GRADIENT_X_INPUT = Explainer(
-    "gradient_x_input",
-    "saliency",
-    True,
-    "1 forward, 1 backward",
-    gradient_x_input,
-    needs=NEEDS,
-    passes=one_each,
-)

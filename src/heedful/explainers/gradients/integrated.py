@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.errors import Mistake, one_of
-from heedful.explainers.explainer import Axiom, Explainer, Passes, Scores, Steps
+from heedful.explainers.explainer import Passes, Scores, Size
 from heedful.explainers.gradients.gradient import Parts, explained_parts
 from heedful.explainers.gradients.path import cut_steps, gradients_of
+from heedful.explainers.options import Steps
 from heedful.models.link import Of
 from heedful.models.network import Differentiable
 from heedful.records import Batch, Tokens
@@ -210,15 +211,6 @@ def _check(n_steps: int, method: str, internal_batch_size: int | None, tolerance
         raise Mistake(f"max_steps must be at least n_steps ({n_steps}), not {max_steps}.")
 
 
-COMPLETENESS = Axiom("completeness gap", 0.05, "integrated gradients missed {missed} of the change: raise --n-steps")
-INTEGRATED_GRADIENTS = Explainer(
-    "integrated_gradients",
-    "saliency",
-    True,
-    "n_steps forward and backward",
-    integrated_gradients,
-    passes=lambda size: Passes(N_STEPS + 2, N_STEPS),  # the text and its baseline, too
-    removal="embedding of the baseline",
-    axiom=COMPLETENESS,
-    needs=frozenset({"differentiable"}),
-)
+def passes_of(size: Size) -> Passes:
+    """The text and its baseline, and every step between them."""
+    return Passes(N_STEPS + 2, N_STEPS)

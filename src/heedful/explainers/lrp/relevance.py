@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.errors import Mistake
-from heedful.explainers.explainer import Axiom, Explainer, Passes, Scores
+from heedful.explainers.explainer import Scores
 from heedful.explainers.gradients.gradient import Parts, explained_parts
 from heedful.explainers.lrp.decomposition import decompose
 from heedful.explainers.lrp.frozen import BIASES, POSITIONS
@@ -247,20 +247,3 @@ def _embeddings(model: AttentiveClassifier, batch: Batch) -> tuple[Tensor, Tenso
     with torch.no_grad():
         x_query = model.embed(batch.query) if model.has_query and batch.query is not None else None
         return model.embed(batch.passage), x_query
-
-
-CONSERVATION = Axiom(
-    "conservation gap",
-    0.5,
-    "{missed} of the score stayed in biases and markers and did not reach the words: read LRP with care",
-)
-LRP = Explainer(
-    "lrp",
-    "saliency",
-    True,
-    "1 forward, 1 backward",
-    lrp,
-    axiom=CONSERVATION,
-    passes=lambda size: Passes(1, 1),
-    needs=frozenset({"differentiable"}),
-)

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from heedful.errors import one_of
-from heedful.explainers.explainer import Explainer, Passes, Scores, Size
+from heedful.explainers.explainer import Scores
 from heedful.explainers.gradients.gradient import Parts, explained_parts
 from heedful.explainers.perturbation.edits import Operator
 from heedful.explainers.perturbation.one_word import OneWord, change_each_word
@@ -127,30 +127,3 @@ def pieces_of(tokens: Tokens) -> Tensor:
 occlusion = partial(effects, operator="zero", token=None, change="score", output=None)
 mask = partial(effects, operator="replace", change="score", output=None)
 omission = partial(effects, operator="delete", token=None)
-
-
-def each_word(size: Size) -> Passes:
-    """A part as it is, and without each of its words."""
-    return Passes(sum(1 + words for words in size.words))
-
-
-OCCLUSION = Explainer(
-    "occlusion",
-    "saliency",
-    True,
-    "n + 1 forward",
-    occlusion,
-    removal="embedding set to zero",
-    passes=each_word,
-    needs=frozenset({"differentiable"}),
-)
-MASK = Explainer(
-    "mask",
-    "saliency",
-    True,
-    "n + 1 forward",
-    mask,
-    removal="word replaced by the unknown word",
-    passes=each_word,
-)
-OMISSION = Explainer("omission", "saliency", True, "n + 1 forward", omission, removal="word deleted", passes=each_word)

@@ -10,6 +10,7 @@ import importlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import comb
+from threading import Lock
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,8 +20,9 @@ from torch import Tensor
 
 from heedful.errors import Mistake, one_of
 from heedful.explainers.controls import text_rng
-from heedful.explainers.explainer import Axiom, Explainer, Passes, Samples, Scores, Size
+from heedful.explainers.explainer import Passes, Scores, Size
 from heedful.explainers.gradients.gradient import Parts, explained_parts
+from heedful.explainers.options import Samples
 from heedful.explainers.perturbation.edits import Edits
 from heedful.explainers.perturbation.perturb import predict
 from heedful.models.link import Of
@@ -272,27 +274,24 @@ def _library(module: str, name: str) -> Any:
         ) from None
 
 
+_ONE_GENERATOR = Lock()  # numpy's, of the process: of several threads one uses it at a time
+
+
 @contextmanager
 def _numpy_state_kept() -> Iterator[None]:
-    state = np.random.get_state()  # noqa: NPY002
-    try:
-        yield
-    finally:
-        np.random.set_state(state)  # noqa: NPY002
+    with _ONE_GENERATOR:
+        state = np.random.get_state()  # noqa: NPY002
+        try:
+            yield
+        finally:
+            np.random.set_state(state)  # noqa: NPY002
 
 
-FIT = Axiom(
-    "1 - R²",
-    0.5,
-    "LIME's linear model misses {missed} of what the model does around this text: do not trust it",
-)
-
-
-def _lime_passes(size: Size) -> Passes:
+def lime_passes(size: Size) -> Passes:
     return Passes(len(size.words) * N_SAMPLES, times=MORE)
 
 
-def _shap_passes(size: Size) -> Passes:
+def shap_passes(size: Size) -> Passes:
     exact = all(_all_subsets(words, N_PERMUTATIONS) for words in size.words)
     each = (2**words if _all_subsets(words, N_PERMUTATIONS) else _orders(words) for words in size.words)
     return Passes(sum(each), times=1 if exact else MORE)
@@ -300,26 +299,3 @@ def _shap_passes(size: Size) -> Passes:
 
 def _orders(words: int) -> int:
     return N_PERMUTATIONS * (2 * words + 1)
-
-
-LIME = Explainer(
-    "lime",
-    "saliency",
-    True,
-    "n_samples to 4 n_samples forward",
-    lime,
-    removal="word deleted",
-    axiom=FIT,
-    passes=_lime_passes,
-)
-SAMPLING = Axiom("sampling error", 0.1, "SHAP's values are uncertain by {missed} of the largest: raise n_permutations")
-SHAP = Explainer(
-    "shap",
-    "saliency",
-    True,
-    "n_permutations (2 n + 1) forward, to 4 times as many",
-    shap,
-    removal="word deleted",
-    passes=_shap_passes,
-    axiom=SAMPLING,
-)

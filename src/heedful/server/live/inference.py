@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.errors import Mistake, one_of
+from heedful.explainers.methods import loadable, usual
 from heedful.records import Example, Words
-from heedful.report.cards import STEPS
+from heedful.registry import EXPLAINERS
+from heedful.report.cards import STEPS, takes_steps
 from heedful.server.guard import MOST_WORDS, checked_text
 from heedful.server.question import Lane, TooLong, check, not_counted
 from heedful.server.stored.library import RunEntry, Stamp, refuse_link_out, stamp_of
@@ -24,6 +26,7 @@ from heedful.server.stored.recent import Recent
 
 if TYPE_CHECKING:
     from heedful.experiments.edited_attention.observe import Observed
+    from heedful.explainers.explainer import Explainer
     from heedful.explanation.explanation import Explanation
     from heedful.explanation.record import Explained
 
@@ -32,11 +35,7 @@ Floats = NDArray[np.float64]
 KEPT_MODELS = 3
 KEPT_ANSWERS = 128  # what a model saw of recent texts, and said of them: a drag then costs one product, not a pass
 THREADS = 1  # of torch: one text has too little work to share, and waiting threads take each other's time
-QUICK = ("attention", "gradient", "gradient_x_input", "integrated_gradients", "lrp", "occlusion", "omission")
-SLOW = ("lime", "shap")
-ENOUGH = STEPS | {"max_steps": 200}  # of integrated gradients, while someone waits
-INSIDE = ("rollout", "attention_flow", "attention_x_norm", "value_zeroing")  # where every token attends
-KNOWN = (*QUICK, "mask", *INSIDE, *SLOW, "random", "uniform")
+ENOUGH = STEPS | {"max_steps": 200}  # while someone waits
 
 
 class LoadedModel:
@@ -84,13 +83,11 @@ class LoadedModel:
         return words
 
     def methods(self, names: Sequence[str], example: Example) -> tuple[str, ...]:
-        """Explainers by name, each once; none means the quick ones that model and text allow."""
-        from heedful.registry import EXPLAINERS
-
+        """Explainers by name, each once; none means the usual ones that model and text allow."""
         if names:
             return methods_named(names)
         able = self.model.network.can - (set() if self.reads_whole(example) else {"attends"})
-        return tuple(m for m in QUICK if EXPLAINERS[m].needs <= able)
+        return tuple(name for name in usual() if EXPLAINERS[name].needs <= able)
 
     def reads_whole(self, example: Example) -> bool:
         """Whether the model reads the text at once: of one that is read in windows there is no one attention."""
@@ -153,9 +150,8 @@ class LoadedModel:
 
         def answer() -> Explained:
             check()
-            steps = ENOUGH if method == "integrated_gradients" else {}
-            with _SURROGATES if method in SLOW else nullcontext():
-                return explain(self.model, [example], [method], target, **steps).by_word()[0]
+            steps = ENOUGH if takes_steps(EXPLAINERS[method]) else {}
+            return explain(self.model, [example], [(method, steps)], target).by_word()[0]
 
         return self.remember(("explained", example, method, target), answer)
 
@@ -258,9 +254,6 @@ class Models:
             self.get(entry)
 
 
-_SURROGATES = Lock()  # their library uses numpy's one generator of the process
-
-
 @cache
 def _ready_for_questions() -> None:
     """Once in a process: import what the first question to a model would wait for, and let questions be ended."""
@@ -278,15 +271,24 @@ def _ready_for_questions() -> None:
 
 def offered(entry: RunEntry) -> tuple[str, ...]:
     """Explainers that a page offers, from what a run tells of itself: the model may not be loaded yet."""
-    return tuple(m for m in KNOWN if m not in INSIDE or entry.attention.startswith("self-attention"))
+    layers = entry.attention.startswith("self-attention")
+    return tuple(one.name for one in _answering() if layers or not one.in_layers)
+
+
+def _answering() -> list[Explainer]:
+    """Those that can answer while someone waits: the usual ones first, controls last. What learns from training texts
+    is for the command line."""
+    able = [one for one in loadable() if one.fit is None]
+    return sorted(able, key=lambda one: (one.is_control, not one.usual))
 
 
 def methods_named(names: Sequence[str]) -> tuple[str, ...]:
-    """Explainers by name, each once; none means the quick ones."""
+    """Explainers by name, each once; none means the usual ones."""
+    known = [one.name for one in _answering()] if names else []
     for name in names:
-        if name not in KNOWN:
-            raise one_of("explainer", name[:100], list(KNOWN))
-    return tuple(dict.fromkeys(names)) or QUICK
+        if name not in known:
+            raise one_of("explainer", name[:100], known)
+    return tuple(dict.fromkeys(names)) or tuple(usual())
 
 
 def _bounded(example: Example) -> None:

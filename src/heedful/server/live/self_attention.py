@@ -107,7 +107,9 @@ def cut_to(model: LoadedModel, example: Example, window: Window) -> Example:
 
 def look_into_heads(model: LoadedModel, example: Example, changes: Changes) -> Heads:
     """What all heads do; with `changes`, what the model says and all heads do then."""
-    return model.remember(("heads", example, frozenset(changes.items())), lambda: _look_into(model, example, changes))
+    return model.remember(
+        ("every head", example, frozenset(changes.items())), lambda: _look_into(model, example, changes)
+    )
 
 
 def _look_into(model: LoadedModel, example: Example, changes: Changes) -> Heads:

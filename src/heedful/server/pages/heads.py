@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from heedful.errors import Mistake
 from heedful.experiments.attention.head_changes import Changes, Operation
-from heedful.experiments.attention.heads import DONE, worth_of_heads
+from heedful.experiments.attention.heads import DONE, HEADS, worth_of_heads
 from heedful.explanation.drawing import LEVELS, visible
 from heedful.server.answer import answer, run_address
 from heedful.server.live.self_attention import (
@@ -30,7 +30,7 @@ from heedful.server.pages.playground import subject
 from heedful.server.site import Site
 from heedful.server.stored.library import RunEntry
 
-EXPERIMENT = "heads"
+EXPERIMENT = HEADS.name
 LONGEST_PIECE = 24
 Worth = dict[str, Any]
 
