@@ -33,6 +33,7 @@ from heedful.experiments import (
 from heedful.experiments.edited_attention.choice import KNOWN, beside_bars
 from heedful.experiments.framework.comparison import Evidence
 from heedful.experiments.framework.description import number_at, value_at
+from heedful.experiments.framework.parts import Presentation
 from heedful.experiments.framework.verdict import OUR_OWN
 from heedful.measure.columns import frame, rows_of
 from heedful.report.findings import Findings, Illustrated
@@ -109,7 +110,7 @@ def test_every_column_that_can_be_drawn_is_described(name: str, tables: dict[str
     assert experiment.question.endswith("?")
     assert experiment.asks.startswith("whether ")
     assert experiment.paper
-    assert len(experiment.forwards) == 2
+    assert len(experiment.takes.forwards) == 2
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
@@ -128,7 +129,7 @@ def test_measures_and_statistics_stand_in_the_summary(name: str, tables: dict[st
         assert value is not None
         assert f"{value:{statistic.form}}"
         assert statistic.reading.endswith(".")
-    weights = experiment.weights
+    weights = experiment.pages.weights
     if weights is not None:
         row = trial.table.to_pylist()[0]
         assert len(row[weights.own]) == len(row[weights.other]) == row["n_words"]
@@ -164,7 +165,10 @@ def test_figures_are_valid_and_can_be_clicked(
     keys = {"max_attention", *experiment.columns}
     for own, shown in (
         (experiment, trial),
-        (replace(experiment, draw=None), replace(trial, table=a_few_columns(experiment, trial.table))),
+        (
+            replace(experiment, pages=replace(experiment.pages, draw=None)),
+            replace(trial, table=a_few_columns(experiment, trial.table)),
+        ),
     ):  # its own, and those it would get without
         figures = own.figures(shown)
         assert len({figure.id for figure in figures}) == len(figures) > 0
@@ -237,7 +241,7 @@ def test_a_path_finds_keys_that_have_dots_themselves() -> None:
 
 def test_groups_may_be_numbers_and_columns_may_be_missing() -> None:
     table = pa.table({"example": [0, 1, 0, 1], "layer": [1, 1, 2, 2], "score": [0.1, None, 0.3, 0.4]})
-    experiment = replace(find(BUILT_IN[0]), by="layer", columns={}, draw=None)
+    experiment = replace(find(BUILT_IN[0]), by="layer", columns={}, pages=Presentation())
     assert experiment.groups(table) == ["1", "2"]
     found = frame(table, "score", "layer", "2")
     assert found.value.tolist() == [0.3, 0.4]

@@ -11,6 +11,7 @@ import pyarrow as pa
 from heedful.config import Config
 from heedful.experiments.framework.description import Column, Measure, Result
 from heedful.experiments.framework.experiment import Batches, Chunk, Experiment
+from heedful.experiments.framework.parts import Presentation
 from heedful.experiments.framework.summary import column, grouped, spread
 from heedful.experiments.framework.verdict import Verdict
 from heedful.figures.figure import Figure
@@ -76,13 +77,13 @@ SHARPNESS = Experiment(
     name="toy_sharpness",
     question=QUESTION,
     paper="Toy 2026",
+    run=run,
+    columns={"spread": Column("toy spread", 0, 1, "0: one word has all.")},
     config=SharpnessConfig,
     needs=frozenset({"attends"}),
     version="1",
-    run=run,
     summarise=summarise,
-    columns={"spread": Column("toy spread", 0, 1, "0: one word has all.")},
     measures=(Measure("toy_spread", "spread of toy attention", "toy spread", "spread", "overall"),),
-    draw=draw,
     judge=judge,
+    pages=Presentation(draw=draw),
 )

@@ -64,14 +64,14 @@ def make_plan(
         missing = sorted(experiment.needs - can)
         if missing:
             left_out[name] = f"it needs a model {_able(missing)}"
-        elif experiment.method_measures or experiment.judge is not None:
+        elif experiment.audit.measures or experiment.judge is not None:
             takes = "methods" in experiment.config.model_fields
-            ranks = any(one.ranks for one in experiment.method_measures)
+            ranks = any(one.ranks for one in experiment.audit.measures)
             methods_of = [name for name in asked if ranks or EXPLAINERS.find(name).kind != "control"]
-            options = {**experiment.within_budget, **({"methods": methods_of} if takes else {})}
+            options = {**experiment.audit.within_budget, **({"methods": methods_of} if takes else {})}
             options |= {"plant": plant} if plant and name == PLANT else {}
             options |= _conditions(experiment, options, bars)
-            slow = sorted(experiment.fast_with - can)
+            slow = sorted(experiment.audit.fast_with - can)
             if name not in by_name and slow:
                 left_out[name] = f"it takes long for a model that is not one {_able(slow)}: --experiment {name} asks it"
             elif name not in by_name and subject.trains(name, options):
@@ -91,7 +91,7 @@ def _able(names: Sequence[str]) -> str:
 
 def _conditions(experiment: Experiment, options: Mapping[str, Any], bars: Sequence[Requirement]) -> dict[str, Any]:
     """What a bar names under a condition is asked under it, too."""
-    settings = {one.setting for one in experiment.method_measures if one.setting is not None}
+    settings = {one.setting for one in experiment.audit.measures if one.setting is not None}
     named = [bar.condition for bar in bars if bar.experiment == experiment.name and bar.condition is not None]
     return {name: tuple(dict.fromkeys((*options.get(name, ()), *named))) for name in settings if named}
 
@@ -99,7 +99,7 @@ def _conditions(experiment: Experiment, options: Mapping[str, Any], bars: Sequen
 def _importance(experiment: Experiment, named: bool = False) -> int:
     """Those that order explainers first, then those that were asked for by name, those that tell of explainers, and
     those about attention alone."""
-    measures = experiment.method_measures
+    measures = experiment.audit.measures
     return 0 if any(one.ranks for one in measures) else 1 if named else 2 if measures else 3
 
 
@@ -273,7 +273,7 @@ def preview(subject: AuditSubject, plan: AuditPlan, budget: float) -> str:
         *([f"control: {', '.join(controls)}"] if controls else []),
     ]
     for name in plan.experiments:
-        by_text, by_word = find(name).forwards
+        by_text, by_word = find(name).takes.forwards
         each = by_text + by_word * length
         lines.append(
             f"  {name}: about {each:,.0f} forward passes a text; {each * min(PILOTS[0], subject.size):,.0f} for the "
