@@ -106,7 +106,7 @@ def explain_for_people(model: Model, examples: list[Example], progress: Progress
     from heedful.registry import EXPLAINERS
     from heedful.report.cards import STEPS
 
-    able = [name for name in DEFAULT_METHODS if EXPLAINERS.find(name).needs <= model.network.can]
+    able = [name for name in DEFAULT_METHODS if EXPLAINERS.find(name).fits(model.network)]
     removing = [name for name in able if name in ("occlusion", "omission")]
     others = [name for name in able if name not in removing] or ["uniform"]
     steps = STEPS if "integrated_gradients" in others else {}

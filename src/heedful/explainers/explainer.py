@@ -115,6 +115,8 @@ class Explainer:
     fit: Callable[..., Mapping[str, NDArray[Any]]] | None = None
     version: str = "1"  # of `fit`: changes whenever it would learn something else
     passes: Callable[[Size], Passes] | None = None  # with its defaults; None: it does not say
+    # Why it cannot explain a network that has all it needs, in one sentence; empty: it can.
+    refusal: Callable[[Any], str] = lambda network: ""
 
     def with_state(self, state: Mapping[str, NDArray[Any]] | None) -> Explainer:
         """The explainer that knows what was learnt; itself, where it does not learn."""
@@ -149,6 +151,10 @@ class Explainer:
     def check(self, can: frozenset[str], model: str = "this model") -> None:
         """Refuse by name a model that lacks what the method needs."""
         require(self.needs, can, self.name, model)
+
+    def fits(self, network: Any) -> bool:
+        """Whether a network can be explained so."""
+        return self.needs <= network.can and not self.refusal(network)
 
 
 # Options of explainers, checked in one place and before a model is asked: their names, types and bounds.

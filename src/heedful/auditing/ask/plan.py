@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from heedful.auditing.ask.subject import Answered, AuditSubject
 from heedful.auditing.outcome.budget import LEAST, PILOTS, WORK, in_time, next_texts, time_for
@@ -18,6 +18,9 @@ from heedful.engine.running.progress import Progress
 from heedful.errors import Mistake, one_of
 from heedful.experiments import EXPERIMENTS, Experiment, find
 from heedful.registry import EXPLAINERS
+
+if TYPE_CHECKING:
+    from heedful.models.network import Network
 
 ASKING = 0.9  # of the budget: then every question ends, whatever it was thought to take
 RANKING = 0.65  # of the time, for the experiments that put explainers in order; the rest is for all others
@@ -52,7 +55,7 @@ def make_plan(
     left_out: dict[str, str] = {}
     can = _abilities(subject, left_out)
     by_bars = [bar.method for bar in bars if bar.method is not None]
-    asked = _methods(can, [*methods, *by_bars], left_out)
+    asked = _methods(subject.model.network, can, [*methods, *by_bars], left_out)
     by_name = {
         *map(EXPERIMENTS.check, experiments),
         *(bar.experiment for bar in bars),
@@ -64,7 +67,9 @@ def make_plan(
         missing = sorted(experiment.needs - can)
         if missing:
             left_out[name] = f"it needs a model {_able(missing)}"
-        elif experiment.audit.measures or experiment.judge is not None:
+        elif not (experiment.audit.measures or experiment.judge or name in by_name):
+            left_out[name] = f"it has no verdict, and says nothing of explainers: --experiment {name} asks it"
+        else:
             takes = "methods" in experiment.config.model_fields
             ranks = any(one.ranks for one in experiment.audit.measures)
             methods_of = [name for name in asked if ranks or EXPLAINERS.find(name).kind != "control"]
@@ -121,7 +126,7 @@ def _abilities(subject: AuditSubject, left_out: dict[str, str]) -> frozenset[str
     return can - {"attends", "self_attends", "edits_attention"}
 
 
-def _methods(can: frozenset[str], asked: Sequence[str], left_out: dict[str, str]) -> tuple[str, ...]:
+def _methods(network: Network, can: frozenset[str], asked: Sequence[str], left_out: dict[str, str]) -> tuple[str, ...]:
     """Every explainer that fits the model, those that are slow only where they are asked for; and the control."""
     found = []
     for name in asked:
@@ -135,6 +140,8 @@ def _methods(can: frozenset[str], asked: Sequence[str], left_out: dict[str, str]
             left_out[name] = f"it takes long ({explainer.cost}): ask for it with --method {name}"
         elif explainer.fit is not None and name not in asked:
             left_out[name] = f"it learns from training texts first: ask for it with --method {name}"
+        elif why := explainer.refusal(network):
+            left_out[name] = why
         elif explainer.kind != "control" or name == RANDOM or name in asked:
             found.append(name)
     return tuple(found)

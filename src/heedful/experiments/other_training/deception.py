@@ -28,6 +28,7 @@ from heedful.experiments.other_training.deception_pages import COLUMNS, QUESTION
 from heedful.experiments.other_training.deception_summary import MEASURES, summarise
 from heedful.measure.columns import Bools
 from heedful.measure.evidence import Ranked, hit, precision, roc_auc
+from heedful.registry import EXPLAINERS
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -83,6 +84,8 @@ def run(
     `max_attention_mass` that of the head which attends to them most."""
     require_others(others, DECEPTION.name)
     DECEPTION.check(model.can)
+    if config.methods == METHODS:
+        config = config.model_copy(update={"methods": tuple(m for m in METHODS if EXPLAINERS[m].fits(model))})
     trained = {name: other for name, other in others.items() if name != CONTROL}
     own = OWN if name_of(0) in trained else name_of(0)
     for places, batch in batches:
