@@ -166,8 +166,10 @@ def test_the_server(place: Path, run: str) -> None:
 
 def test_the_audit(place: Path, run: str) -> None:
     """The example's method stands among the others. Its question tells nothing of methods: it is asked by name."""
-    words = ["audit", run, "--budget", "20s", "--experiment", "confidence", "-o", "audit.html"]
-    heedful(place, *words)
-    page = (place / "audit.html").read_text(encoding="utf-8")
-    assert QUESTION in page
-    assert "solo" in page
+    planned = heedful(place, "audit", run, "--dry-run")
+    assert re.search(r"^methods: .*\bsolo\b", planned, flags=re.MULTILINE)
+    assert re.search(r"^methods: .*\blrp\b", planned, flags=re.MULTILINE)
+    assert "left out: confidence: it has no verdict, and says nothing of explainers: --experiment confidence" in planned
+    named = heedful(place, "audit", run, "--dry-run", "--experiment", "confidence")
+    assert "confidence: about 1 forward passes a text" in named
+    assert "left out: confidence" not in named

@@ -46,10 +46,9 @@ def write_report(
     opened = [open_run(run) for run in runs]
     found = [findings.read(run) for run in opened]
     folders = as_paths(data_dirs)
-    subjects = [
-        illustrate(run, known, (*folders, *run.data_folders), progress) if texts else findings.Illustrated(known)
-        for run, known in zip(opened, found, strict=True)
-    ]
+    subjects = list(map(findings.Illustrated, found))
+    for place, run in enumerate(opened if texts else ()):
+        subjects[place] = illustrate(run, found[place], (*folders, *run.data_folders), progress)
     progress.say("draw the page")
     export.write_page(page.page(subjects, command), Path(output))
     drawn: list[Path] = []

@@ -190,12 +190,16 @@ def stranger(name: str) -> Experiment:
 
 def to_table(chunks: Iterable[Mapping[str, Cells]]) -> pa.Table:
     """Chunks as one Arrow table in the order of the examples. What is undefined (nan) becomes null."""
-    tables = [pa.table({name: _array(column) for name, column in chunk.items()}) for chunk in chunks]
+    tables = list(map(_chunk_to_table, chunks))
     if not tables:
         raise Mistake("there are no rows: the split that was asked for has no examples.")
     table = pa.concat_tables(tables)
     order = np.argsort(table["example"].to_numpy(), kind="stable")
     return table.take(pa.array(order)).combine_chunks()
+
+
+def _chunk_to_table(chunk: Mapping[str, Cells]) -> pa.Table:
+    return pa.table({name: _array(column) for name, column in chunk.items()})
 
 
 def _array(column: Cells) -> pa.Array:
