@@ -30,7 +30,7 @@ from heedful.measure.statistics import proportion
 from heedful.registry import EXPLAINERS
 
 METHODS = ("random", "guess", "gradient_x_input")
-OPTIONS: dict[str, Any] = {**find("faithfulness").within_budget, "operators": ["delete"]}
+OPTIONS: dict[str, Any] = {**find("faithfulness").audit.within_budget, "operators": ["delete"]}
 
 
 def main() -> None:
@@ -39,7 +39,7 @@ def main() -> None:
     given.add_argument("--texts", type=int, default=30)
     given.add_argument("--folder", type=Path, help="where the model is kept")
     asked = given.parse_args()
-    measures = find("faithfulness").method_measures
+    measures = find("faithfulness").audit.measures
     EXPLAINERS.places = {**EXPLAINERS.places, "guess": replace(EXPLAINERS.find("random"), name="guess")}
     known = {name: MethodFacts("control" if name == "random" else "saliency") for name in METHODS}
     answers: dict[str, Counter[str]] = {name: Counter() for name in METHODS}

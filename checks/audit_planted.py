@@ -65,7 +65,7 @@ def audited(run: Run, texts: int) -> Standings:
     """The standings as `heedful audit` makes them, from so many texts."""
     table = heedful.run("faithfulness", run, limit=texts, methods=METHODS, **OPTIONS).table
     known = {name: MethodFacts(EXPLAINERS.find(name).kind) for name in METHODS}
-    return rank(series_of("faithfulness", find("faithfulness").method_measures, table), known)
+    return rank(series_of("faithfulness", find("faithfulness").audit.measures, table), known)
 
 
 def precision(run: Run) -> dict[str, float]:

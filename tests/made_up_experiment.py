@@ -11,6 +11,7 @@ import pyarrow as pa
 from heedful.config import Config
 from heedful.experiments import Chunk, Experiment, Result
 from heedful.experiments.framework.description import Column, Measure, Reason, Statistic, places_by
+from heedful.experiments.framework.parts import Presentation, Takes
 from heedful.experiments.framework.summary import column, spread
 from heedful.experiments.framework.verdict import Verdict
 from heedful.measure.columns import rows_of
@@ -66,18 +67,19 @@ def reasons(trial: Result) -> Iterator[Reason]:
 LAYERS = Experiment(
     name="layers",
     question=QUESTION,
+    asks="whether its layers see the same",
     paper="Nobody 2030, section 1",
+    run=run,
+    columns={"score": Column("score of a layer", reading="More is more.")},
     config=LayersConfig,
     needs=frozenset(),
     version="1",
-    run=run,
-    summarise=summarise,
-    asks="whether its layers see the same",
-    columns={"score": Column("score of a layer", reading="More is more.")},
     by="layer",
+    summarise=summarise,
     measures=(Measure("layers", "score of the last layer", "score", "score", "the last: one", "the last: one"),),
-    statistics=(Statistic("last layer", "the last: one.mean", "Last layer: mean score."),),
     judge=verdict,
-    examples=reasons,
-    forwards=(2, 0.5),
+    takes=Takes(forwards=(2, 0.5)),
+    pages=Presentation(
+        statistics=(Statistic("last layer", "the last: one.mean", "Last layer: mean score."),), examples=reasons
+    ),
 )

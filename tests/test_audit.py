@@ -35,6 +35,7 @@ from heedful.engine.running.processors import stopped_after
 from heedful.engine.running.progress import Progress
 from heedful.errors import Mistake
 from heedful.experiments.framework.description import MethodMeasure
+from heedful.experiments.framework.parts import ForAudit
 from heedful.experiments.ground_truth.planted import PLANTED
 from heedful.registry import EXPERIMENTS
 from heedful.server.app import create_app
@@ -383,7 +384,7 @@ def test_a_function_is_audited_in_memory() -> None:
 
 def test_an_experiment_of_another_package_is_audited_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     measure = MethodMeasure("score", "score of a layer", "More is more.", "score", only="omission", chance=None)
-    monkeypatch.setattr(EXPERIMENTS, "places", {"layers": replace(LAYERS, method_measures=(measure,))})
+    monkeypatch.setattr(EXPERIMENTS, "places", {"layers": replace(LAYERS, audit=ForAudit(measures=(measure,)))})
     found = heedful.audit(run, budget="1h")
     assert {one.method for one in found.standings.findings} == {"omission"}
     assert found.verdicts["layers"].answer == "They do"

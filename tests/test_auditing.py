@@ -140,8 +140,8 @@ def test_experiments_that_compare_methods_tell_the_audit_of_them() -> None:
         "importance_sets",
     ):
         experiment = EXPERIMENTS.find(name)
-        assert experiment.method_measures
-        for measure in experiment.method_measures:
+        assert experiment.audit.measures
+        for measure in experiment.audit.measures:
             assert measure.column in (*experiment.columns, "correct")
             assert parse_bar(f"{name}(attention).{measure.name} >= 0.2").statistic == measure.name
 

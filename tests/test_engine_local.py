@@ -16,7 +16,7 @@ from digests import digests
 from heedful.cli import app
 from heedful.data.corpora.registry import CORPORA
 from heedful.data.generated.planted import generate
-from heedful.engine.running.execute import execute, train_one, work
+from heedful.engine.running.execute import execute, run_here, train_one
 from heedful.engine.running.progress import Progress
 from heedful.engine.running.schedule import Schedule
 from heedful.engine.running.workspace import Workspace
@@ -206,10 +206,10 @@ def test_what_dead_workers_left_is_gone_at_the_end(tmp_path: Path, monkeypatch: 
 
     def leaves_something(schedule: Schedule, *given: Any) -> None:
         left.mkdir()
-        work(schedule, *given)
+        run_here(schedule, *given)
         assert left.exists()
 
-    monkeypatch.setattr("heedful.engine.running.execute.work", leaves_something)
+    monkeypatch.setattr("heedful.engine.running.execute.run_here", leaves_something)
     assert execute(made, Workspace(tmp_path / "runs"), QUIET, "here", cores=1).complete
     assert not left.exists()
 

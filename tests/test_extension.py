@@ -99,7 +99,7 @@ def test_doctor_lists_what_was_added(place: Path) -> None:
 def test_a_study_trains_and_asks(place: Path, run: str) -> None:
     summary = json.loads((place / run / "results" / "toy_sharpness.summary.json").read_text())
     assert summary["verdict"]["answer"] == "It has a toy verdict"
-    assert 0 < summary["overall"]["mean"] < 1
+    assert 0 < summary["spread"]["overall"]["mean"] < 1
     page = (place / "study.md").read_text()
     assert "A toy study" in page
     assert "toy spread" in page or "Does toy attention choose a few words?" in page
@@ -108,7 +108,7 @@ def test_a_study_trains_and_asks(place: Path, run: str) -> None:
 
 def test_run_asks_again_with_an_option(place: Path, run: str) -> None:
     told = json.loads(heedful(place, "run", "toy_sharpness", "--model", run, "--set", "base=3.0", "--json"))
-    assert told["summaries"]["toy_sharpness"]["overall"]["n"] == 48
+    assert told["summaries"]["toy_sharpness"]["spread"]["overall"]["n"] == 48
     assert "base" in heedful(place, "run", "toy_sharpness", "--model", run, "--set", "bass=3", fails=True)
 
 
@@ -198,7 +198,7 @@ def test_an_objective_reads_targets_of_tokens(place: Path) -> None:
     spread = {}
     for name in (plain, calm):
         told: dict[str, Any] = json.loads(heedful(place, "run", "toy_sharpness", "--model", name, "--json"))
-        spread[name] = told["summaries"]["toy_sharpness"]["overall"]["mean"]
+        spread[name] = told["summaries"]["toy_sharpness"]["spread"]["overall"]["mean"]
     assert spread[calm] < spread[plain]  # attention that is drawn to one word is sharp
     assert "weight" in heedful(
         place, *common, "--set", "objective=toy_calm", "--set", 'objective_options={"wait": 1}', fails=True

@@ -25,6 +25,7 @@ from heedful.explainers.gradients.path import PathGradient
 from heedful.models import AttentiveClassifier
 from heedful.models.attentive.encoders import BiLSTM, Encoder
 from heedful.records import Batch, Tokens
+from heedful.registry import ENCODERS
 from zoo import ENCODER_NAMES, KINDS, PLAIN, TaskName, batch, network, row
 
 LENGTHS = [4, 1, 11]
@@ -102,7 +103,8 @@ def test_completeness(encoder: EncoderName, attention: AttentionName, task: Task
     model, texts = network(encoder, attention, task), batch(LENGTHS, task)
     assert texts.labels is not None
     smooth = encoder in ("bilstm", "transformer") and attention in PLAIN
-    scores = integrated_gradients(model, texts, texts.labels, n_steps=40 if smooth else 300)
+    n_steps = 40 if smooth else 300 if encoder in ENCODERS.places else 1000
+    scores = integrated_gradients(model, texts, texts.labels, n_steps=n_steps)
     x = model.embed(texts.passage) * ~texts.passage.mask.unsqueeze(-1)
     x_query = None
     total = scores.passage.sum(1)

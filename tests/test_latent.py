@@ -259,7 +259,7 @@ def test_what_does_not_fit_is_refused() -> None:
             VARIATIONAL.loss(model, texts, TrainingConfig(), VARIATIONAL.config(), {})
     run = RunConfig(dataset="planted", model=ModelConfig(attention="latent"))
     with pytest.raises(Mistake, match="chooses one word in place of pooling"):
-        find("uniform").runs(find("uniform").config(), run)
+        find("uniform").takes.runs(find("uniform").config(), run)
 
 
 def test_both_are_trained_saved_and_asked_again(tmp_path: Any) -> None:

@@ -23,6 +23,7 @@ from heedful.engine.tasks.task import Task
 from heedful.errors import Mistake
 from heedful.experiments import Chunk, Experiment
 from heedful.experiments.framework.other_runs import OtherRun, require_others
+from heedful.experiments.framework.parts import Takes
 from heedful.models.training import predict
 from heedful.registry import EXPERIMENTS
 from planted_reviews import reviews
@@ -67,12 +68,11 @@ TWINS = Experiment(
     "twins",
     "Do twins agree?",
     "Nobody 2030",
-    TwinsConfig,
-    frozenset(),
-    "1",
     compare,
-    lambda table: {"mean": float(np.mean(table["far"].to_numpy()))},
-    runs=twins,
+    config=TwinsConfig,
+    needs=frozenset(),
+    summarise=lambda table: {"mean": float(np.mean(table["far"].to_numpy()))},
+    takes=Takes(runs=twins),
 )
 
 

@@ -192,19 +192,19 @@ def test_imitators_are_held_against_the_exact_optimum_of_each_text() -> None:
 
 def test_the_runs_beside_differ_in_what_is_asked_and_in_nothing_else() -> None:
     own = configure("planted", seed=5)
-    uniform = find("uniform").runs(find("uniform").config(), own)
+    uniform = find("uniform").takes.runs(find("uniform").config(), own)
     assert set(uniform) == {"uniform 5", "uniform 1", "uniform 2", "trained 1", "trained 2"}
     flat = own.model_copy(update={"model": own.model.model_copy(update={"attention": "uniform"})})
     assert uniform["uniform 5"] == flat
     assert uniform["trained 2"] == own.model_copy(update={"seed": 2})
-    seeds = find("seeds").runs(SeedsConfig(seeds=(5, 7, 7)), own)
+    seeds = find("seeds").takes.runs(SeedsConfig(seeds=(5, 7, 7)), own)
     assert seeds == {"7": own.model_copy(update={"seed": 7})}
-    assert len(find("seeds").runs(find("seeds").config(), own)) == 8
-    frozen = find("frozen").runs(FrozenConfig(seeds=()), own)
+    assert len(find("seeds").takes.runs(find("seeds").config(), own)) == 8
+    frozen = find("frozen").takes.runs(FrozenConfig(seeds=()), own)
     assert set(frozen) == {"uniform 5", "trained 5", "base 5", "adversary 5"}
     assert {run.model.encoder for run in frozen.values()} == {"average"}
     assert {run.model.attention_name for run in frozen.values()} == {"uniform", "additive", "imposed"}
-    imitation = find("imitation").runs(ImitationConfig(lambdas=(0.0, 0.01)), own)
+    imitation = find("imitation").takes.runs(ImitationConfig(lambdas=(0.0, 0.01)), own)
     driven = imitation["0.01"]
     assert (driven.seed, driven.training.metric, driven.training.epochs) == (6, "loss", 80)
     assert RunConfig.model_validate(driven.training.objective_options["base"]) == own
@@ -217,16 +217,16 @@ def test_what_cannot_be_compared_is_refused_by_name(name: str) -> None:
     experiment, own = find(name), configure("planted")
     trial = EvaluationConfig(source=SourceConfig(place="x", name="bert", fingerprint="f"), dataset="sst")
     with pytest.raises(Mistake, match=f"{name} trains models like the one that is asked"):
-        experiment.runs(experiment.config(), trial)
+        experiment.takes.runs(experiment.config(), trial)
     with pytest.raises(Mistake, match="not of a model in memory"):
         list(experiment.run(zoo.network(), [], experiment.config(), np.random.default_rng(0), others={}))
     if name != "seeds":
         flat = configure("planted", model={"attention": "uniform"})
         with pytest.raises(Mistake, match="an attention that was trained for a task"):
-            experiment.runs(experiment.config(), flat)
+            experiment.takes.runs(experiment.config(), flat)
         begun = own.model_copy(update={"start": trial.source})
         with pytest.raises(Mistake, match="this run began with bert"):
-            experiment.runs(experiment.config(), begun)
+            experiment.takes.runs(experiment.config(), begun)
 
 
 def small(file: str) -> RunConfig:

@@ -14,10 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from heedful.models import Output
-from heedful.models.link import SOFTMAX, Link
-from heedful.models.network import Edit
-from heedful.records import Batch, Tokens
+from heedful.plugins import SOFTMAX, Batch, Edit, Link, Output, Tokens
 
 LAYERS, HEADS, DIM, INNER, LABELS, WORDS, LONGEST = 2, 3, 12, 20, 3, 50, 40
 Array = NDArray[np.float64]

@@ -12,7 +12,7 @@ from torch import Tensor
 from heedful.config import AttentionName, EncoderName, ModelConfig, RunConfig
 from heedful.data.text.vocabulary import END, PAD, START
 from heedful.experiments import Experiment
-from heedful.experiments.framework.experiment import no_runs
+from heedful.experiments.framework.parts import no_runs
 from heedful.models import ATTENTIONS, ENCODERS, AttentiveClassifier, build
 from heedful.models.link import LOG_ODDS, SOFTMAX, Of
 from heedful.records import Batch, Tokens
@@ -77,9 +77,9 @@ def beside(
     dtype: torch.dtype = torch.double,
 ) -> dict[str, Any]:
     """What `experiment.run` is given beside the texts: the runs that it compares with, as networks with other seeds."""
-    if experiment.runs is no_runs:
+    if experiment.takes.runs is no_runs:
         return {}
-    named = experiment.runs(config, RunConfig(dataset="zoo"))
+    named = experiment.takes.runs(config, RunConfig(dataset="zoo"))
     made = {name: network(task=task, seed=i).to(dtype) for i, name in enumerate(named, start=1)}
     return {"others": {name: OtherRun(whole, made[name], named[name]) for name in named}}
 

@@ -46,10 +46,9 @@ def write_report(
     opened = [open_run(run) for run in runs]
     found = [findings.read(run) for run in opened]
     folders = as_paths(data_dirs)
-    subjects = [
-        illustrate(run, known, (*folders, *run.data_folders), progress) if texts else findings.Illustrated(known)
-        for run, known in zip(opened, found, strict=True)
-    ]
+    subjects = list(map(findings.Illustrated, found))
+    for place, run in enumerate(opened if texts else ()):
+        subjects[place] = illustrate(run, found[place], (*folders, *run.data_folders), progress)
     progress.say("draw the page")
     export.write_page(page.page(subjects, command), Path(output))
     drawn: list[Path] = []
@@ -107,7 +106,7 @@ def explain_for_people(model: Model, examples: list[Example], progress: Progress
     from heedful.explainers.methods import usual
     from heedful.report.cards import STEPS, takes_steps
 
-    able = [EXPLAINERS[name] for name in usual() if EXPLAINERS[name].needs <= model.network.can]
+    able = [EXPLAINERS[name] for name in usual() if EXPLAINERS[name].fits(model.network)]
     by_path = [(one.name, STEPS if takes_steps(one) else {}) for one in able if not one.one_word]
     by_word = [(one.name, {"of": "probability"}) for one in able if one.one_word]
     shown = []

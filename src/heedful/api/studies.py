@@ -240,7 +240,7 @@ def demonstrate(rule: str, seed: int, runs: Path, output: Path, progress: Progre
     examples = corpora.load(name)["test"][:TEXTS]
     explanation = explain(load(trained), examples, methods=METHODS)
     for experiment, limit in QUESTIONS.items():
-        cheaper = EXPERIMENTS[experiment].within_budget if limit is not None else {}
+        cheaper = EXPERIMENTS[experiment].audit.within_budget if limit is not None else {}
         run(experiment, trained, limit=limit, progress=progress, **cheaper)
     command = f"heedful report {trained.path} -o {output}"
     written = write_report([trained], output, progress=progress, command=command)

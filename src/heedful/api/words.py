@@ -190,7 +190,7 @@ def adversary(
     model = model if isinstance(model, Model) else load(model)
     examples = as_examples(model, texts, queries)
     table = run(ADVERSARIAL.name, model, examples, epsilon=epsilon).table.sort_by("example")
-    pairs, weights = [], ADVERSARIAL.weights
+    pairs, weights = [], ADVERSARIAL.pages.weights
     assert weights is not None  # it says which columns stand beside each other
     for row in table.to_pylist():
         passage = examples[row["example"]].passage

@@ -1,5 +1,5 @@
 """Which explainer of a model can be believed: from rows of experiments to findings, standings, words and bars.
 
 Nothing here computes with a model, reads a file or knows an experiment by name: what an experiment tells of each
-explainer is declared by its `method_measures`.
+explainer is declared by its `ForAudit.measures`.
 """

@@ -159,6 +159,8 @@ class Explainer:
     one_word: bool = False  # a score is what the output loses when that one word is changed
     replaces: bool = False  # another word, a mask or the unknown word, takes the place of words
     takes_long: bool = False  # for another reason than its passes
+    # Why it cannot explain a network that has all it needs, in one sentence, empty where it can; None: it always can.
+    refusal: Loaded[Callable[[Any], str] | None] = Loaded(optional=True)
     help: Mapping[str, str] = field(default_factory=dict)  # of its own options, one line each (options.HELP has others)
 
     @property
@@ -221,3 +223,11 @@ class Explainer:
         from heedful.models.network import require
 
         require(self.needs, can, self.name, model)
+
+    def fits(self, network: Any) -> bool:
+        """Whether a network can be explained so."""
+        return self.needs <= network.can and not self.why_not(network)
+
+    def why_not(self, network: Any) -> str:
+        """Why a network that has all it needs cannot be explained so; empty: it can."""
+        return "" if self.refusal is None else self.refusal(network)

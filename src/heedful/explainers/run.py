@@ -112,4 +112,4 @@ def applies(name: str, model: Model, token: int | None = None, in_windows: bool 
     explainer = find(name)
     replaces = puts_unknown(explainer, {"token": token}) and model.text.reserved.replacement is None
     parted = in_windows and explainer.kind == "attention"
-    return explainer.needs <= model.network.can and not replaces and not parted
+    return not replaces and not parted and explainer.fits(model.network)

@@ -45,7 +45,7 @@ def _pairs(run: Illustrated, places: set[int]) -> dict[int, list[tuple[str, Weig
     """By place the rows of experiments that have weights over the words, with the experiment."""
     found: dict[int, list[tuple[str, WeightsPair, Row]]] = {}
     for name, table in run.findings.tables.items():
-        weights = find(name).weights
+        weights = find(name).pages.weights
         if weights is not None and {weights.own, weights.other} <= set(table.column_names):
             for row in table.take(np.flatnonzero(np.isin(table["example"].to_numpy(), list(places)))).to_pylist():
                 if row[weights.own] is not None and row[weights.other] is not None:

@@ -101,13 +101,13 @@ def _columns(experiment: Experiment, table: pa.Table) -> list[str]:
 
 def _title(experiment: Experiment, column: str, group: str | None) -> str:
     title = experiment.column(column).title
-    return title if group is None else f"{title} of {experiment.group_title(group)}"
+    return title if group is None else f"{title} of {experiment.pages.group_title(group)}"
 
 
 def weights_of(tables: Mapping[str, pa.Table]) -> tuple[tuple[str, str] | None, dict[int, tuple[str, str]]]:
     """(what they are called, by place as digits on one scale): the first experiment that keeps weights of words."""
     for name, table in tables.items():
-        weights = find(name).weights
+        weights = find(name).pages.weights
         if weights is None or not {weights.own, weights.other} <= set(table.column_names):
             continue
         found = {}

@@ -68,7 +68,7 @@ def _middle_rank(defined: Any, value: float) -> float:
 def other_weights(tables: Mapping[str, Any], place: int, words: int) -> tuple[WeightsPair, list[float]] | None:
     """Another attention over the words of this text that an experiment has kept, and what it is."""
     for name, table in tables.items():
-        weights = find(name).weights
+        weights = find(name).pages.weights
         if weights is None or weights.other not in table.column_names:
             continue
         rows = table.filter(table["example"].to_numpy() == place)

@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor
 
-from heedful.config import Config
-from heedful.registry import OBJECTIVES
+from heedful.plugins import Batch, Config, WithTerm
 
 
 class CalmConfig(Config):
     weight: float = 1.0
 
 
-class Calm:
+class Calm(WithTerm):
     config, version = CalmConfig, "1"
 
-    def bases(self, options: CalmConfig) -> Mapping[str, Any]:
-        return {}
-
-    def loss(self, network: Any, train: Any, training: Any, options: CalmConfig, bases: Any) -> Any:
-        usual = OBJECTIVES.find("cross_entropy")
-        entropy = usual.loss(network, train, training, usual.config(), bases)
-
-        def loss(output: Any, batch: Any) -> Tensor:
+    def term(self, network: Any, train: Any, options: Any) -> Callable[[Any, Batch], Tensor]:
+        def missed(output: Any, batch: Batch) -> Tensor:
             evidence = batch.targets["evidence"]  # (batch, length)
-            missed = (output.alpha * ~evidence).sum()
-            total: Tensor = entropy(output, batch) + options.weight * missed
+            total: Tensor = options.weight * (output.alpha * ~evidence).sum()
             return total
 
-        return loss
+        return missed
 
 
 CALM = Calm()

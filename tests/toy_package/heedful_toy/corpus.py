@@ -7,9 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from heedful.data.corpora.recipe import Recipe
-from heedful.data.corpora.registry import Entry
-from heedful.data.formats.rows import Ledger, Raw
+from heedful.plugins import Entry, Ledger, Raw, Recipe
 
 
 def read(folder: Path | None, ledger: Ledger, seed: int) -> Iterator[Raw]:

@@ -1,7 +1,7 @@
 """A family of models: transformers of two layers of three heads, in folders with a file `toy.json`.
 
 The network is tests/toy_transformer.py, which the test puts into the package: plain torch and the protocols of
-heedful.models.network.
+heedful.plugins.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ from typing import Any
 
 import torch
 
-from heedful.data.text.vocabulary import Vocabulary, WordEncoder
-from heedful.engine.sources.models import ModelSource
-from heedful.models.model import Model
+from heedful.plugins import Model, ModelSource, Vocabulary, WordEncoder
 from heedful_toy.transformer import ToyTransformer
 
 

@@ -9,8 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heedful.explainers.explainer import Explainer, Scores
-from heedful.records import Batch
+from heedful.plugins import Batch, Explainer, Scores
 
 
 def fit(network: Any, batches: Any, rng: np.random.Generator) -> Mapping[str, Any]:

@@ -6,14 +6,21 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from heedful.config import Config
-from heedful.experiments.framework.description import Column, Measure, Result
-from heedful.experiments.framework.experiment import Batches, Chunk, Experiment
-from heedful.experiments.framework.summary import column, grouped, spread
-from heedful.experiments.framework.verdict import Verdict
-from heedful.figures.figure import Figure
+from heedful.plugins import (
+    EXPLAINERS,
+    Batches,
+    Chunk,
+    Column,
+    Config,
+    Experiment,
+    Figure,
+    Measure,
+    Presentation,
+    Result,
+    Verdict,
+    common_columns,
+)
 
 QUESTION = "Does toy attention choose a few words?"
 
@@ -24,22 +31,17 @@ class SharpnessConfig(Config):
 
 def run(network: Any, batches: Batches, config: SharpnessConfig, rng: np.random.Generator) -> Iterator[Chunk]:
     """Entropy of the attention over the words, as a share of the most that it can be."""
-    from heedful.experiments.edited_attention.observe import observer
-
-    observe = observer(network)
+    attention = EXPLAINERS.find("attention")
     for examples, batch in batches:
-        seen = observe(examples, batch)
-        words = seen.words(seen.alpha)
+        output = network(batch)
+        weights = attention.run(network, batch, output.predicted).passage.detach().numpy()  # (batch, length)
+        words = [row[there] for row, there in zip(weights, batch.passage.mask.numpy(), strict=True)]
         bits = [-(w[w > 0] * np.log(w[w > 0])).sum() / np.log(max(2, len(w))) for w in words]
-        yield seen.rows() | {"spread": np.array(bits)}
-
-
-def summarise(table: pa.Table) -> dict[str, Any]:
-    return grouped(table, lambda part: spread(column(part, "spread")))
+        yield common_columns(network, examples, batch, output) | {"spread": np.array(bits)}
 
 
 def draw(trial: Result) -> Sequence[Figure]:
-    values = column(trial.table, "spread")
+    values = trial.table["spread"].to_numpy()
     bars = [{"low": i / 10, "texts": int(((values * 10).astype(int).clip(0, 9) == i).sum())} for i in range(10)]
     spec = {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.1.0.json",
@@ -54,7 +56,7 @@ def draw(trial: Result) -> Sequence[Figure]:
 
 
 def judge(trial: Result) -> Verdict:
-    mean = float(np.nanmean(column(trial.table, "spread")))
+    mean = float(np.nanmean(trial.table["spread"].to_numpy()))
     answer, clause = "It has a toy verdict", "was weighed by a toy"
     sentence = f"The toy spread is {mean:.2f}."
     return Verdict(
@@ -76,13 +78,12 @@ SHARPNESS = Experiment(
     name="toy_sharpness",
     question=QUESTION,
     paper="Toy 2026",
+    run=run,
+    columns={"spread": Column("toy spread", 0, 1, "0: one word has all.")},
     config=SharpnessConfig,
     needs=frozenset({"attends"}),
     version="1",
-    run=run,
-    summarise=summarise,
-    columns={"spread": Column("toy spread", 0, 1, "0: one word has all.")},
-    measures=(Measure("toy_spread", "spread of toy attention", "toy spread", "spread", "overall"),),
-    draw=draw,
+    measures=(Measure("toy_spread", "spread of toy attention", "toy spread", "spread", "spread.overall"),),
     judge=judge,
+    pages=Presentation(draw=draw),
 )

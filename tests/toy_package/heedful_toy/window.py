@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from heedful.models.attentive.encoders import Encoder
+from heedful.plugins import Encoder
 
 
 class Window(Encoder):

@@ -149,12 +149,12 @@ def execute(prepared: PreparedAudit, command: str) -> Audit:
     if plan.experiments and not answers:
         first = next(iter(plan.experiments))
         raise Mistake(f"nothing could be asked of {subject.name}: {first}: {left_out[first]}")
-    void = {name: why for name, answer in answers.items() if (why := find(name).void(answer.summary))}
+    void = {name: why for name, answer in answers.items() if (why := find(name).audit.void(answer.summary))}
     series = [
         one
         for name, answer in answers.items()
         if name not in void
-        for one in series_of(name, find(name).method_measures, answer.table)
+        for one in series_of(name, find(name).audit.measures, answer.table)
         if one.method in EXPLAINERS
     ]
     from heedful.auditing.ask.sample import explain_sample
@@ -195,7 +195,7 @@ def _verdicts(answers: Mapping[str, Answered]) -> dict[str, Verdict]:
     return {
         name: answer.verdict
         for name, answer in answers.items()
-        if answer.verdict is not None and not any(one.ranks for one in find(name).method_measures)
+        if answer.verdict is not None and not any(one.ranks for one in find(name).audit.measures)
     }
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from heedful.auditing.ask.subject import Answered, AuditSubject
 from heedful.auditing.outcome.budget import LEAST, PILOTS, WORK, in_time, next_texts, time_for
@@ -20,6 +20,9 @@ from heedful.errors import Mistake, one_of
 from heedful.experiments import EXPERIMENTS, Experiment, find
 from heedful.explainers.methods import Method, parse_methods
 from heedful.registry import EXPLAINERS
+
+if TYPE_CHECKING:
+    from heedful.models.network import Network
 
 ASKING = 0.9  # of the budget: then every question ends, whatever it was thought to take
 RANKING = 0.65  # of the time, for the experiments that put explainers in order; the rest is for all others
@@ -49,7 +52,7 @@ def make_plan(
     left_out: dict[str, str] = {}
     can = _abilities(subject, left_out)
     by_bars = [bar.method for bar in bars if bar.method is not None]
-    asked = _methods(can, [*named_methods(methods), *by_bars], left_out)
+    asked = _methods(subject.model.network, can, [*named_methods(methods), *by_bars], left_out)
     planting = [name for name in EXPERIMENTS if plant and PLANT in find(name).config.model_fields]
     by_name = {
         *map(EXPERIMENTS.check, experiments),
@@ -62,14 +65,16 @@ def make_plan(
         missing = sorted(experiment.needs - can)
         if missing:
             left_out[name] = f"it needs a model {_able(missing)}"
-        elif experiment.method_measures or experiment.judge is not None:
+        elif not (experiment.audit.measures or experiment.judge or name in by_name):
+            left_out[name] = f"it has no verdict, and says nothing of explainers: --experiment {name} asks it"
+        else:
             takes = "methods" in experiment.config.model_fields
-            ranks = any(one.ranks for one in experiment.method_measures)
+            ranks = any(one.ranks for one in experiment.audit.measures)
             methods_of = [name for name in asked if ranks or EXPLAINERS.find(name).kind != "control"]
-            options = {**experiment.within_budget, **({"methods": methods_of} if takes else {})}
+            options = {**experiment.audit.within_budget, **({"methods": methods_of} if takes else {})}
             options |= {PLANT: plant} if name in planting else {}
             options |= _conditions(experiment, options, bars)
-            slow = sorted(experiment.fast_with - can)
+            slow = sorted(experiment.audit.fast_with - can)
             if name not in by_name and slow:
                 left_out[name] = f"it takes long for a model that is not one {_able(slow)}: --experiment {name} asks it"
             elif name not in by_name and subject.trains(name, options):
@@ -89,7 +94,7 @@ def _able(names: Sequence[str]) -> str:
 
 def _conditions(experiment: Experiment, options: Mapping[str, Any], bars: Sequence[Requirement]) -> dict[str, Any]:
     """What a bar names under a condition is asked under it, too."""
-    settings = {one.setting for one in experiment.method_measures if one.setting is not None}
+    settings = {one.setting for one in experiment.audit.measures if one.setting is not None}
     named = [bar.condition for bar in bars if bar.experiment == experiment.name and bar.condition is not None]
     return {name: tuple(dict.fromkeys((*options.get(name, ()), *named))) for name in settings if named}
 
@@ -97,7 +102,7 @@ def _conditions(experiment: Experiment, options: Mapping[str, Any], bars: Sequen
 def _importance(experiment: Experiment, named: bool = False) -> int:
     """Those that order explainers first, then those that were asked for by name, those that tell of explainers, and
     those about attention alone."""
-    measures = experiment.method_measures
+    measures = experiment.audit.measures
     return 0 if any(one.ranks for one in measures) else 1 if named else 2 if measures else 3
 
 
@@ -132,7 +137,7 @@ def named_methods(methods: Sequence[Method]) -> list[str]:
     return [one.explainer.name for one in chosen]
 
 
-def _methods(can: frozenset[str], asked: Sequence[str], left_out: dict[str, str]) -> tuple[str, ...]:
+def _methods(network: Network, can: frozenset[str], asked: Sequence[str], left_out: dict[str, str]) -> tuple[str, ...]:
     """Every explainer that fits the model, those that are slow only where they are asked for; and the control."""
     found = []
     for name in asked:
@@ -146,6 +151,8 @@ def _methods(can: frozenset[str], asked: Sequence[str], left_out: dict[str, str]
             left_out[name] = f"it takes long ({explainer.cost}): ask for it with --method {name}"
         elif explainer.fit is not None and name not in asked:
             left_out[name] = f"it learns from training texts first: ask for it with --method {name}"
+        elif why := explainer.why_not(network):
+            left_out[name] = why
         elif explainer.kind != "control" or name == RANDOM or name in asked:
             found.append(name)
     return tuple(found)
@@ -284,7 +291,7 @@ def preview(subject: AuditSubject, plan: AuditPlan, budget: float) -> str:
         *([f"control: {', '.join(controls)}"] if controls else []),
     ]
     for name in plan.experiments:
-        by_text, by_word = find(name).forwards
+        by_text, by_word = find(name).takes.forwards
         each = by_text + by_word * length
         lines.append(
             f"  {name}: about {each:,.0f} forward passes a text; {each * min(PILOTS[0], subject.size):,.0f} for the "

@@ -122,7 +122,7 @@ def parse_bar(text: str) -> Requirement:
 
 
 def _measured(experiment: str) -> list[str]:
-    return [measure.name for measure in EXPERIMENTS.find(experiment).method_measures]
+    return [measure.name for measure in EXPERIMENTS.find(experiment).audit.measures]
 
 
 def _among(what: str, given: str, known: Sequence[str], text: str) -> None:

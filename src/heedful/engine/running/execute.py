@@ -57,7 +57,10 @@ def execute(
     tidy(planned, workspace, progress)
     schedule = Schedule(planned, finished=look_around(planned, workspace, progress))
     if not schedule.over:
-        work(schedule, workspace, progress, engine, cores or usable_cores(), address, strict, executor)
+        if engine == "here":
+            run_here(schedule, workspace, progress, strict, executor)
+        else:
+            work(schedule, workspace, progress, engine, cores or usable_cores(), address)
         tidy(planned, workspace, progress)  # of workers that died, while others went on
     publish(schedule.report, workspace)
     return schedule.report
@@ -70,12 +73,8 @@ def work(
     engine: Engine,
     cores: int,
     address: str | None,
-    strict: bool,
-    executor: Executor | None = None,
 ) -> None:
-    if engine == "here":
-        run_here(schedule, workspace, progress, strict, executor)
-        return
+    """By workers beside this process, on this machine or on a cluster."""
     with TaskDisplay(progress, schedule) as display:
         if engine == "ray":
             from heedful.engine.running.ray_cluster import run_ray

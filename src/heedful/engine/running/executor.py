@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import traceback
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any, Literal
 
 from heedful.config import DataOptions, EvaluationConfig, RunConfig, SourceConfig
@@ -56,20 +57,16 @@ class Executor:
 
     def do(self, task: Task, progress: Progress, wait: bool = False) -> Outcome:
         """Do a task unless it is done. "busy": another process is at it, and `wait` was not asked for."""
-        with lock(self.workspace.runs, task.key) as ours:
-            if ours:
-                return self._do(task, progress)
-        if not wait:
-            return "busy"
-        progress.say(f"another process is at {task.name}; waiting for it")
-        with lock(self.workspace.runs, task.key, wait=True):
-            return self._do(task, progress)
-
-    def _do(self, task: Task, progress: Progress) -> Outcome:
-        if task_status(task, self.workspace).state == "finished":
-            return "kept"
-        TASK_KINDS[task.kind].do(task, self, progress)
-        return "done"
+        with ExitStack() as held:
+            if not held.enter_context(lock(self.workspace.runs, task.key)):
+                if not wait:
+                    return "busy"
+                progress.say(f"another process is at {task.name}; waiting for it")
+                held.enter_context(lock(self.workspace.runs, task.key, wait=True))
+            if task_status(task, self.workspace).state == "finished":
+                return "kept"
+            TASK_KINDS[task.kind].do(task, self, progress)
+            return "done"
 
     def corpus(self, task: Task) -> Corpus:
         """The corpus of a task, which must be the one that was planned with."""

@@ -242,7 +242,7 @@ class ExperimentTask(Kind):
         ask, whole = question(task), here[question(task).split]
         texts = min(ask.limit or whole.texts, whole.texts)
         size = SplitSize(texts, round(texts * whole.length))
-        by_text, by_word = EXPERIMENTS.find(ask.experiment).forwards
+        by_text, by_word = EXPERIMENTS.find(ask.experiment).takes.forwards
         return by_text * size.texts + by_word * size.words, throughput.ask(run_config(task), ask, size)
 
 

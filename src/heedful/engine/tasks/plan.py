@@ -261,14 +261,14 @@ def _add(tasks: dict[str, Task], run: Task, asked: Sequence[tuple[Request, list[
 def _runs_beside(one: Request, run: Task) -> Mapping[str, RunConfig]:
     """The configurations that a question compares with."""
     experiment = experiments.find(one.experiment)
-    return experiment.runs(experiment.config.parse(one.options, one.experiment), run.config)
+    return experiment.takes.runs(experiment.config.parse(one.options, one.experiment), run.config)
 
 
 def _with_explainers(asks: Sequence[Request]) -> list[tuple[Request, list[str]]]:
     """Each question with those of its explainers that learn."""
     found = [(one, experiments.find(one.experiment)) for one in asks]
     return [
-        (one, that_learn(experiment.explainers(experiment.config.parse(one.options, one.experiment))))
+        (one, that_learn(experiment.takes.explainers(experiment.config.parse(one.options, one.experiment))))
         for one, experiment in found
     ]
 

@@ -16,8 +16,8 @@ from heedful.data.text.batching import Encoded
 from heedful.engine.running.progress import ProgressBar
 from heedful.engine.tasks.task import Request
 from heedful.errors import Mistake
-from heedful.experiments.framework.experiment import no_runs
 from heedful.experiments.framework.other_runs import OtherRun
+from heedful.experiments.framework.parts import no_runs
 from heedful.models.model import Model
 from heedful.models.network import token_budget
 from heedful.records import Batch, Example
@@ -79,7 +79,7 @@ def ask_model(
     experiment = experiments.find(ask.experiment)
     experiment.check(model.network.can, model.name)
     config = experiment.config.parse(ask.options, f"the options of {experiment.name}")
-    encoded = model.encode([examples[i] for i in places.tolist()], experiment.marks_sentences)
+    encoded = model.encode([examples[i] for i in places.tolist()], experiment.takes.sentences)
     rng = np.random.default_rng([seed, *experiment.name.encode()])
 
     def batches() -> Iterator[tuple[Ints, Batch]]:
@@ -88,7 +88,7 @@ def ask_model(
             bar.advance(len(indices))
 
     given: dict[str, Any] = {"states": states} if states else {}
-    if experiment.runs is not no_runs:
+    if experiment.takes.runs is not no_runs:
         given["others"] = others or {}
     return experiments.to_table(experiment.run(model.network, batches(), config, rng, **given))
 

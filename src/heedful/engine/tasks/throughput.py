@@ -143,7 +143,7 @@ def _ask_seconds(run: RunConfig, one: Request, length: int) -> float:
         SENTENCE_BEGINS: texts.mark_words([list(range(0, length, 20))] * TEXTS),
     }
     encoded = Encoded(texts, None, None, labels, targets=targets)
-    others = {name: _Beside(network, encoded) for name in experiment.runs(config, run)}
+    others = {name: _Beside(network, encoded) for name in experiment.takes.runs(config, run)}
     given = {"others": others} if others else {}
     with threads(1):
         began = time.process_time()

@@ -23,6 +23,7 @@ from heedful.experiments.edited_attention.choice import AttentionChoice
 from heedful.experiments.framework.comparison import SETTING, Comparison, Evidence, Table, mean_of, number, seeds
 from heedful.experiments.framework.description import Measure, Statistic, WeightsPair, number_at
 from heedful.experiments.framework.experiment import Batches, Chunk, Experiment, Floats, Summary, generators
+from heedful.experiments.framework.parts import ForAudit, Presentation
 from heedful.experiments.framework.summary import Line, column, grouped, mean, plain, quantiles, share, spread
 from heedful.measure.statistics import between_seeds
 
@@ -205,37 +206,39 @@ def _caption(row: Mapping[str, Any]) -> str:
 ADVERSARIAL = Experiment(
     name="adversarial",
     question=QUESTION,
+    asks="whether a very different attention gives the same prediction",
     paper="Jain & Wallace 2019, section 4.2.2",
+    run=run,
+    columns=COLUMNS,
     config=AdversarialConfig,
     needs=frozenset({"attends", "edits_attention"}),
     version="5",
-    run=run,
-    fast_with=frozenset({"pools_by_attention"}),
     summarise=summarise,
-    asks="whether a very different attention gives the same prediction",
-    columns=COLUMNS,
-    scale="how far attention can be moved while the prediction stays, 1 being as far as possible",
     measures=(
         Measure("adversarial", "ε-max JSD of adversarial attention", "ε-max JSD", "jsd", "overall", rising=False),
     ),
-    statistics=(
-        Statistic(
-            "replaceable",
-            "overall.mean_of_ceiling",
-            "Replaceable: how far attention can be moved without changing the prediction, as a share of what is "
-            "possible.",
-            ".0%",
+    judge=verdict,
+    scale="how far attention can be moved while the prediction stays, 1 being as far as possible",
+    pages=Presentation(
+        statistics=(
+            Statistic(
+                "replaceable",
+                "overall.mean_of_ceiling",
+                "Replaceable: how far attention can be moved without changing the prediction, as a share of what is "
+                "possible.",
+                ".0%",
+            ),
+        ),
+        draw=figures,
+        examples=reasons,
+        tabulate=compare,
+        weights=WeightsPair(
+            "attention",
+            "adversarial",
+            ("the model's attention", "adversarial attention"),
+            "The model's attention, and another that gives the same prediction",
+            _caption,
         ),
     ),
-    weights=WeightsPair(
-        "attention",
-        "adversarial",
-        ("the model's attention", "adversarial attention"),
-        "The model's attention, and another that gives the same prediction",
-        _caption,
-    ),
-    draw=figures,
-    judge=verdict,
-    examples=reasons,
-    tabulate=compare,
+    audit=ForAudit(fast_with=frozenset({"pools_by_attention"})),
 )

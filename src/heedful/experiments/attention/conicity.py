@@ -19,6 +19,7 @@ from numpy.random import Generator
 from heedful.config import Config
 from heedful.experiments.framework.description import Column, Measure, Reason, Result, Statistic, places_by
 from heedful.experiments.framework.experiment import Batches, Chunk, Experiment, Summary
+from heedful.experiments.framework.parts import Presentation
 from heedful.experiments.framework.summary import Line, column, grouped, mean, quantiles, spread
 from heedful.experiments.framework.verdict import Grade, Judgement, Verdict, Wording, interval
 from heedful.experiments.ground_truth.evidence import common_columns
@@ -110,19 +111,21 @@ COLUMNS = {
 CONICITY = Experiment(
     name="conicity",
     question=QUESTION,
+    asks="whether the states that its attention chooses from are alike",
     paper="Mohankumar et al. 2020, section 3.1",
+    run=run,
+    columns=COLUMNS,
     config=Config,
     needs=frozenset({"attends"}),
     version="1",
-    run=run,
     summarise=summarise,
-    asks="whether the states that its attention chooses from are alike",
-    columns=COLUMNS,
     measures=(Measure("conicity", "conicity of the states", "conicity", "conicity", "overall", rising=False),),
-    statistics=(
-        Statistic("conicity", "overall.mean", "Conicity: mean cosine of the states of a text with their mean."),
-    ),
     judge=verdict,
-    examples=reasons,
     scale="mean cosine of the states of a text with their mean, 1 being one direction",
+    pages=Presentation(
+        statistics=(
+            Statistic("conicity", "overall.mean", "Conicity: mean cosine of the states of a text with their mean."),
+        ),
+        examples=reasons,
+    ),
 )

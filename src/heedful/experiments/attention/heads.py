@@ -21,6 +21,7 @@ from heedful.config import Config
 from heedful.experiments.attention.head_changes import Operation, change_heads, layers_and_heads
 from heedful.experiments.framework.description import Column, Measure, Reason, Result, Statistic, places_by
 from heedful.experiments.framework.experiment import Batches, Chunk, Experiment, Summary
+from heedful.experiments.framework.parts import Presentation, Takes
 from heedful.experiments.framework.summary import Line, column, mean, plain, quantiles, spread
 from heedful.experiments.framework.verdict import Grade, Judgement, Verdict, Wording, percent
 from heedful.figures.figure import Figure
@@ -252,27 +253,32 @@ def _flipped(table: pa.Table) -> Floats:
 HEADS = Experiment(
     name="heads",
     question=QUESTION,
+    asks="whether its output changes when one head of attention is made uniform or shut off",
     paper="Michel et al. 2019; Voita et al. 2019",
+    run=run,
+    columns=COLUMNS,
     config=HeadsConfig,
     needs=frozenset({"attends", "edits_attention"}),
     version="1",
-    run=run,
-    summarise=summarise,
-    asks="whether its output changes when one head of attention is made uniform or shut off",
-    scale="share of the heads that hardly change the prediction",
-    columns=COLUMNS,
     by="question",
+    summarise=summarise,
     measures=(Measure("heads", "output change when one head is changed", "Δŷ head", "tvd", "overall"),),
-    statistics=(
-        Statistic(
-            "heads that hardly matter",
-            "share_negligible.mean",
-            "Heads that hardly matter: share of the heads whose change moves the output by less than .01 on average.",
-            ".0%",
-        ),
-    ),
-    draw=lambda trial: list(figures(trial)),
     judge=verdict,
-    examples=reasons,
-    forwards=(5, 0),  # of a model with one head; each further head takes two more
+    scale="share of the heads that hardly change the prediction",
+    takes=Takes(
+        forwards=(5, 0),  # of a model with one head; each further head takes two more
+    ),
+    pages=Presentation(
+        statistics=(
+            Statistic(
+                "heads that hardly matter",
+                "share_negligible.mean",
+                "Heads that hardly matter: share of the heads whose change moves the output by less "
+                "than .01 on average.",
+                ".0%",
+            ),
+        ),
+        draw=lambda trial: list(figures(trial)),
+        examples=reasons,
+    ),
 )

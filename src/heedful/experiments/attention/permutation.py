@@ -18,6 +18,7 @@ from heedful.experiments.edited_attention.choice import AttentionChoice
 from heedful.experiments.framework.comparison import SETTING, Comparison, Evidence, Table, mean_of, number, seeds
 from heedful.experiments.framework.description import Column, Measure, Reason, Result, Statistic, places_by, quartiles
 from heedful.experiments.framework.experiment import Batches, Chunk, Experiment, Floats, Summary, generators
+from heedful.experiments.framework.parts import Presentation
 from heedful.experiments.framework.summary import Line, column, grouped, quantiles, spread
 from heedful.experiments.framework.verdict import Grade, Judgement, Verdict, Wording, grade_at, interval
 from heedful.figures.figure import Figure
@@ -189,26 +190,28 @@ COLUMNS = {
 PERMUTATION = Experiment(
     name="permutation",
     question=QUESTION,
+    asks="whether the prediction changes when attention is shuffled",
     paper="Jain & Wallace 2019, section 4.2.1",
+    run=run,
+    columns=COLUMNS,
     config=PermutationConfig,
     needs=frozenset({"attends", "edits_attention"}),
     version="2",
-    run=run,
     summarise=summarise,
-    asks="whether the prediction changes when attention is shuffled",
-    columns=COLUMNS,
-    scale="change of the prediction when the attention is shuffled, 1 being all of it",
     measures=(Measure("permutation", "output change under shuffled attention", "Δŷ shuffled", "median", "overall"),),
-    statistics=(
-        Statistic(
-            "change when shuffled",
-            "overall.q50",
-            "Change when shuffled: median change of the prediction under shuffled attention.",
-            ".3f",
-        ),
-    ),
-    draw=figures,
     judge=verdict,
-    examples=reasons,
-    tabulate=compare,
+    scale="change of the prediction when the attention is shuffled, 1 being all of it",
+    pages=Presentation(
+        statistics=(
+            Statistic(
+                "change when shuffled",
+                "overall.q50",
+                "Change when shuffled: median change of the prediction under shuffled attention.",
+                ".3f",
+            ),
+        ),
+        draw=figures,
+        examples=reasons,
+        tabulate=compare,
+    ),
 )

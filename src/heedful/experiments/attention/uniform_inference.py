@@ -20,6 +20,7 @@ from heedful.experiments.attention.head_changes import Changes, change_heads, la
 from heedful.experiments.attention.permutation import HARDLY, MUCH, RULE
 from heedful.experiments.framework.description import Column, Measure, Reason, Result, Statistic, places_by
 from heedful.experiments.framework.experiment import Batches, Chunk, Experiment, Floats, Summary
+from heedful.experiments.framework.parts import Presentation, Takes
 from heedful.experiments.framework.summary import Line, column, mean, plain, quantiles, spread
 from heedful.experiments.framework.verdict import Grade, Judgement, Verdict, Wording, interval
 from heedful.measure.statistics import quantile
@@ -133,26 +134,30 @@ def reasons(trial: Result) -> Iterator[Reason]:
 UNIFORM_INFERENCE = Experiment(
     name="uniform_inference",
     question=QUESTION,
+    asks="whether the prediction changes when attention is made uniform",
     paper="Wiegreffe & Pinter 2019, section 3.1, without training",
+    run=run,
+    columns=COLUMNS,
     config=UniformInferenceConfig,
     needs=frozenset({"attends", "edits_attention"}),
     version="1",
-    run=run,
-    summarise=summarise,
-    asks="whether the prediction changes when attention is made uniform",
-    columns=COLUMNS,
     by="question",
-    scale="change of the prediction when the attention is made uniform, 1 being all of it",
+    summarise=summarise,
     measures=(Measure("flat", "output change under uniform attention", "Δŷ uniform", "tvd", "overall"),),
-    statistics=(
-        Statistic(
-            "change when uniform",
-            "overall.q50",
-            "Change when uniform: median change of the prediction under uniform attention.",
-            ".3f",
-        ),
-    ),
     judge=verdict,
-    examples=reasons,
-    forwards=(3, 0),  # of one layer; each further layer takes one more
+    scale="change of the prediction when the attention is made uniform, 1 being all of it",
+    takes=Takes(
+        forwards=(3, 0),  # of one layer; each further layer takes one more
+    ),
+    pages=Presentation(
+        statistics=(
+            Statistic(
+                "change when uniform",
+                "overall.q50",
+                "Change when uniform: median change of the prediction under uniform attention.",
+                ".3f",
+            ),
+        ),
+        examples=reasons,
+    ),
 )

@@ -27,6 +27,7 @@ from heedful.experiments.correlation.published import compare
 from heedful.experiments.correlation.verdict import QUESTION, reasons, verdict
 from heedful.experiments.framework.description import Column, Measure, Result, Statistic
 from heedful.experiments.framework.experiment import Batches, Chunk, Experiment, Ints, States, Summary, generators
+from heedful.experiments.framework.parts import Presentation, Takes
 from heedful.experiments.framework.summary import Bools, Line, column, mean, plain, spread
 from heedful.figures.figure import Figure, pair_name
 from heedful.measure.agreement import expected_overlap, top_k_overlap
@@ -258,17 +259,15 @@ COLUMNS = {
 CORRELATION = Experiment(
     name="correlation",
     question=QUESTION,
+    asks="whether its attention agrees with other explanations",
     paper="Jain & Wallace 2019, section 4.1",
+    run=run,
+    columns=COLUMNS,
     config=CorrelationConfig,
     needs=frozenset({"attends"}),
     version="3",
-    run=run,
-    summarise=summarise,
-    asks="whether its attention agrees with other explanations",
-    columns=COLUMNS,
     by="pair",
-    scale="agreement with other explanations: 0 as a random order, 1 as they agree with each other",
-    group_title=pair_name,
+    summarise=summarise,
     measures=(
         _measure("tau_g", "τ of attention and gradient × input", "τ gradient", "attention/gradient_x_input"),
         _measure("tau_loo", "τ of attention and leave-one-out", "τ leave-one-out", "attention/omission"),
@@ -288,20 +287,27 @@ CORRELATION = Experiment(
         ),
         _measure("tau_random", "τ of attention and a random order", "τ random", "attention/random"),
     ),
-    statistics=(
-        _statistic("τ with gradients", "attention/gradient_x_input"),
-        _statistic("τ with leave-one-out", "attention/omission"),
-        Statistic(
-            "same first word",
-            "attention/omission.overall.same_first.mean",
-            "Same first word: the share of the texts whose most attended word is also the strongest by leave-one-out.",
-            ".0%",
-        ),
-    ),
-    draw=figures,
     judge=verdict,
-    examples=reasons,
-    tabulate=compare,
-    forwards=(3, 1),  # the prediction, a gradient (forward and backward), and each word left out
-    explainers=explainers_of,
+    scale="agreement with other explanations: 0 as a random order, 1 as they agree with each other",
+    takes=Takes(
+        forwards=(3, 1),  # the prediction, a gradient (forward and backward), and each word left out
+        explainers=explainers_of,
+    ),
+    pages=Presentation(
+        group_title=pair_name,
+        statistics=(
+            _statistic("τ with gradients", "attention/gradient_x_input"),
+            _statistic("τ with leave-one-out", "attention/omission"),
+            Statistic(
+                "same first word",
+                "attention/omission.overall.same_first.mean",
+                "Same first word: the share of the texts whose most attended word is also the "
+                "strongest by leave-one-out.",
+                ".0%",
+            ),
+        ),
+        draw=figures,
+        examples=reasons,
+        tabulate=compare,
+    ),
 )

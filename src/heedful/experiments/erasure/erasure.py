@@ -28,6 +28,7 @@ from heedful.experiments.erasure.pages import (
 )
 from heedful.experiments.framework.description import Measure, MethodMeasure, Statistic
 from heedful.experiments.framework.experiment import Batches, Chunk, Experiment, Summary, generators
+from heedful.experiments.framework.parts import ForAudit, Presentation, Takes
 from heedful.experiments.framework.summary import Line, column, grouped, mean, quantiles, share, spread
 from heedful.measure.columns import BINS, bin_of
 from heedful.measure.rank import spearman
@@ -84,36 +85,40 @@ def _line(table: pa.Table) -> Line:
 ERASURE = Experiment(
     name="erasure",
     question=ERASURE_QUESTION,
+    asks="whether removing the most attended item matters more than removing another one",
     paper="Serrano & Smith 2019, section 4.1",
+    run=run,
+    columns=COLUMNS,
     config=ErasureConfig,
     needs=frozenset({"attends", "edits_attention"}),
     version="3",
-    run=run,
     summarise=summarise,
-    asks="whether removing the most attended item matters more than removing another one",
-    columns=COLUMNS,
-    scale="share of the texts in which the most attended item matters more than a random other one",
     measures=(Measure("erasure", "ΔJS of the most attended item and another", "ΔJS", "delta_js", "overall"),),
-    statistics=(
-        Statistic(
-            "other item matters more",
-            "overall.negative",
-            "Other item matters more: share of the texts in which removing a random item changes the output more.",
-        ),
-    ),
-    method_measures=(
-        MethodMeasure(
-            "js",
-            "change of the output without the most attended item",
-            "More: it mattered more.",
-            "js_top",
-            only="attention",
-            chance="js_random",
-        ),
-    ),
-    draw=erasure_figures,
     judge=erasure_verdict,
-    examples=erasure_reasons,
-    tabulate=erasure_compare,
-    forwards=(2, 0),
+    scale="share of the texts in which the most attended item matters more than a random other one",
+    takes=Takes(forwards=(2, 0)),
+    pages=Presentation(
+        statistics=(
+            Statistic(
+                "other item matters more",
+                "overall.negative",
+                "Other item matters more: share of the texts in which removing a random item changes the output more.",
+            ),
+        ),
+        draw=erasure_figures,
+        examples=erasure_reasons,
+        tabulate=erasure_compare,
+    ),
+    audit=ForAudit(
+        measures=(
+            MethodMeasure(
+                "js",
+                "change of the output without the most attended item",
+                "More: it mattered more.",
+                "js_top",
+                only="attention",
+                chance="js_random",
+            ),
+        )
+    ),
 )

@@ -23,6 +23,7 @@ from heedful.experiments.erasure.pages import (
 )
 from heedful.experiments.framework.description import Measure, MethodMeasure, Statistic
 from heedful.experiments.framework.experiment import Experiment, Floats, Summary
+from heedful.experiments.framework.parts import ForAudit, Presentation, Takes
 from heedful.experiments.framework.summary import Line, column, grouped, plain
 from heedful.measure.paired import mcnemar
 from heedful.measure.statistics import proportion
@@ -86,15 +87,14 @@ def _percent(count: int, n: int) -> Line:
 FLIPS = Experiment(
     name="flips",
     question=FLIPS_QUESTION,
+    asks="whether removing the most attended item changes the decision",
     paper="Serrano & Smith 2019, section 4.2, table 2",
+    run=run,
+    columns=COLUMNS,
     config=ErasureConfig,
     needs=frozenset({"attends", "edits_attention"}),
     version="3",
-    run=run,
     summarise=summarise,
-    asks="whether removing the most attended item changes the decision",
-    scale="share of the texts whose decision changes without the most attended item",
-    columns=COLUMNS,
     measures=(
         Measure(
             "flips",
@@ -104,27 +104,32 @@ FLIPS = Experiment(
             "overall.flip_top",
         ),
     ),
-    statistics=(
-        Statistic(
-            "flips without i*",
-            "overall.top.percent",
-            "Flips without i*: percent of the texts whose decision changes without the most attended item.",
-            ".1f",
-        ),
-    ),
-    method_measures=(
-        MethodMeasure(
-            "flip",
-            "decision changed without the most attended item",
-            "More: it decides more often.",
-            "flip_top",
-            only="attention",
-            chance="flip_random",
-        ),
-    ),
-    draw=flips_figures,
     judge=flips_verdict,
-    examples=flips_reasons,
-    tabulate=flips_compare,
-    forwards=(2, 0),
+    scale="share of the texts whose decision changes without the most attended item",
+    takes=Takes(forwards=(2, 0)),
+    pages=Presentation(
+        statistics=(
+            Statistic(
+                "flips without i*",
+                "overall.top.percent",
+                "Flips without i*: percent of the texts whose decision changes without the most attended item.",
+                ".1f",
+            ),
+        ),
+        draw=flips_figures,
+        examples=flips_reasons,
+        tabulate=flips_compare,
+    ),
+    audit=ForAudit(
+        measures=(
+            MethodMeasure(
+                "flip",
+                "decision changed without the most attended item",
+                "More: it decides more often.",
+                "flip_top",
+                only="attention",
+                chance="flip_random",
+            ),
+        )
+    ),
 )

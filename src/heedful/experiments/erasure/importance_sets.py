@@ -33,6 +33,7 @@ from heedful.experiments.erasure.importance_pages import (
 )
 from heedful.experiments.framework.description import Measure, MethodMeasure, Statistic
 from heedful.experiments.framework.experiment import Batches, Chunk, Experiment, Ints, States, Summary, generators
+from heedful.experiments.framework.parts import ForAudit, Presentation, Takes
 from heedful.experiments.framework.summary import Line, column, plain, quantiles, share, spread
 from heedful.measure.columns import Floats, rows_of
 from heedful.measure.paired import paired
@@ -206,17 +207,15 @@ def _by_text(table: pa.Table) -> Floats:
 IMPORTANCE_SETS = Experiment(
     name="importance_sets",
     question=QUESTION,
+    asks="whether its attention finds the items that the decision rests on",
     paper="Serrano & Smith 2019, section 5",
+    run=run,
+    columns=COLUMNS,
     config=ImportanceSetsConfig,
     needs=frozenset({"attends", "edits_attention"}),
     version="2",
-    run=run,
-    summarise=summarise,
-    asks="whether its attention finds the items that the decision rests on",
-    scale="how soon the decision changes: 0 as in a random order, 1 as in the best",
-    columns=COLUMNS,
     by="ranking",
-    group_title=ranking_name,
+    summarise=summarise,
     measures=tuple(
         Measure(
             f"removed_{key}",
@@ -230,28 +229,33 @@ IMPORTANCE_SETS = Experiment(
         )
         for key, name in {"attention": "attention", "product": "attention_x_gradient"}.items()
     ),
-    statistics=(
-        Statistic(
-            "removed before a flip",
-            "rankings.attention.overall.counted.q50",
-            "Removed before a flip: median share of the items, most attended first, that changes the decision.",
-        ),
-    ),
-    method_measures=(
-        MethodMeasure(
-            "removed",
-            "share of the weights that must go before the decision flips",
-            "Less is better; 1 where it never flips.",
-            "share",
-            method="ranking",
-            missing=1.0,
-            rising=False,
-        ),
-    ),
-    draw=figures,
     judge=verdict,
-    examples=reasons,
-    tabulate=compare,
-    forwards=(8, 8),
-    explainers=explainers_of,
+    scale="how soon the decision changes: 0 as in a random order, 1 as in the best",
+    takes=Takes(forwards=(8, 8), explainers=explainers_of),
+    pages=Presentation(
+        group_title=ranking_name,
+        statistics=(
+            Statistic(
+                "removed before a flip",
+                "rankings.attention.overall.counted.q50",
+                "Removed before a flip: median share of the items, most attended first, that changes the decision.",
+            ),
+        ),
+        draw=figures,
+        examples=reasons,
+        tabulate=compare,
+    ),
+    audit=ForAudit(
+        measures=(
+            MethodMeasure(
+                "removed",
+                "share of the weights that must go before the decision flips",
+                "Less is better; 1 where it never flips.",
+                "share",
+                method="ranking",
+                missing=1.0,
+                rising=False,
+            ),
+        )
+    ),
 )

@@ -32,6 +32,7 @@ from heedful.experiments.faithfulness.pages import COLUMNS, QUESTION, compare, f
 from heedful.experiments.faithfulness.summary import summarise
 from heedful.experiments.framework.description import Measure, MethodMeasure, Statistic
 from heedful.experiments.framework.experiment import Batches, Chunk, Experiment, States, generators
+from heedful.experiments.framework.parts import ForAudit, Presentation, Takes
 
 if TYPE_CHECKING:
     from heedful.models.network import Network
@@ -156,37 +157,44 @@ METHOD_MEASURES = (
 FAITHFULNESS = Experiment(
     name="faithfulness",
     question=QUESTION,
+    asks="whether its explanations point at the words that the prediction rests on",
     paper="DeYoung et al. 2020; Edin et al. 2024; Zhao & Aletras 2023",
+    run=run,
+    columns=COLUMNS,
     config=FaithfulnessConfig,
     needs=frozenset({"predicts"}),
     version="2",
-    run=run,
-    summarise=summarise,
-    asks="whether its explanations point at the words that the prediction rests on",
-    scale="how well attention finds the words that count: 0 as a random order, 1 as the best order found",
-    columns=COLUMNS,
     by="method_operator",
-    group_title=title_of,
+    summarise=summarise,
     measures=(_measure("attention", "attention"), _measure("omission", "leave-one-out")),
-    statistics=(
-        Statistic(
-            "best method reaches",
-            "reached.mean",
-            "Best method reaches: the share of the way from a random order to the best found, in comprehensiveness.",
-        ),
-    ),
-    method_measures=METHOD_MEASURES,
-    within_budget={
-        "operators": ("delete", "mask"),
-        "points": 5,
-        "draws": 8,
-        "beam": 1,
-        "control_draws": 5,
-    },
-    draw=figures,
     judge=verdict,
-    examples=reasons,
-    tabulate=compare,
-    forwards=(40, 150),  # by word: six methods, two directions, draws and the beam, under four operators
-    explainers=explainers_of,
+    scale="how well attention finds the words that count: 0 as a random order, 1 as the best order found",
+    takes=Takes(
+        forwards=(40, 150),  # by word: six methods, two directions, draws and the beam, under four operators
+        explainers=explainers_of,
+    ),
+    pages=Presentation(
+        group_title=title_of,
+        statistics=(
+            Statistic(
+                "best method reaches",
+                "reached.mean",
+                "Best method reaches: the share of the way from a random order to the best found, "
+                "in comprehensiveness.",
+            ),
+        ),
+        draw=figures,
+        examples=reasons,
+        tabulate=compare,
+    ),
+    audit=ForAudit(
+        measures=METHOD_MEASURES,
+        within_budget={
+            "operators": ("delete", "mask"),
+            "points": 5,
+            "draws": 8,
+            "beam": 1,
+            "control_draws": 5,
+        },
+    ),
 )

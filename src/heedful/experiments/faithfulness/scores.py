@@ -64,9 +64,11 @@ def supported(
     for name in methods:
         explainer = EXPLAINERS.find(name).with_state(states.get(name))
         asked = explainer.parse(options.get(name, {}))
-        if can(name, explainer.needs):
+        if can(name, explainer.needs) and not (why := explainer.why_not(model)):
             parts = {"parts": "passage"} if "parts" in explainer.options else {}
             found[name] = ScoringMethod(explainer, {**parts, **asked})
+        elif explainer.needs <= model.can:
+            left_out.append(why)
     ways = [
         name for name in operators if can(name, frozenset({"differentiable"}) if name == SOFT else REMOVALS[name][1])
     ]

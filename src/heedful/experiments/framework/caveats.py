@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from heedful.experiments.framework.experiment import no_runs, no_warning
+from heedful.experiments.framework.parts import no_runs, no_warning
 from heedful.registry import EXPERIMENTS
 
 Summaries = Mapping[str, Mapping[str, Any]]  # by experiment
@@ -13,12 +13,12 @@ Summaries = Mapping[str, Mapping[str, Any]]  # by experiment
 
 def that_warn() -> list[str]:
     """The experiments whose outcome can be a warning."""
-    return [name for name, experiment in EXPERIMENTS.items() if experiment.warn is not no_warning]
+    return [name for name, experiment in EXPERIMENTS.items() if experiment.pages.warn is not no_warning]
 
 
 def warnings_of(summaries: Summaries) -> list[str]:
     """What the outcomes of a run's experiments say of every other conclusion about the same data."""
-    said = [EXPERIMENTS[name].warn(summaries[name]) for name in that_warn() if name in summaries]
+    said = [EXPERIMENTS[name].pages.warn(summaries[name]) for name in that_warn() if name in summaries]
     return [sentence for sentence in said if sentence]
 
 
@@ -28,7 +28,9 @@ def not_made(made: Collection[str], other_data: bool) -> list[str]:
     return [
         name
         for name, experiment in EXPERIMENTS.items()
-        if name not in made and experiment.judge is not None and not (other_data and experiment.runs is not no_runs)
+        if name not in made
+        and experiment.judge is not None
+        and not (other_data and experiment.takes.runs is not no_runs)
     ]
 
 

@@ -17,20 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from heedful.config import Config, EvaluationConfig, RunConfig
+from heedful.config import Config
 from heedful.errors import Mistake
 from heedful.experiments.edited_attention.choice import KNOWN, beside_bars
 from heedful.experiments.framework.certainty import settle
 from heedful.experiments.framework.comparison import Comparison, Evidence, measures_beside
-from heedful.experiments.framework.description import (
-    Column,
-    Measure,
-    MethodMeasure,
-    Reason,
-    Result,
-    Statistic,
-    WeightsPair,
-)
+from heedful.experiments.framework.description import Column, Measure, Reason, Result, Statistic
+from heedful.experiments.framework.parts import ForAudit, Presentation, Takes
+from heedful.experiments.framework.summary import ends_of_columns, measures_of_columns, summary_of_columns
 from heedful.experiments.framework.verdict import Verdict, from_json, to_json
 from heedful.figures.figure import Figure
 
@@ -49,16 +43,7 @@ COMMON = ("example", "predicted", "max_attention", "n_words")  # columns that ev
 VERDICT = "verdict"  # the key of a stored summary
 
 
-def no_explainers(config: Config) -> tuple[str, ...]:
-    return ()
-
-
-def no_warning(summary: Mapping[str, Any]) -> str:
-    return ""
-
-
-def no_runs(config: Config, about: RunConfig | EvaluationConfig) -> Mapping[str, RunConfig]:
-    return {}
+LEFT_OUT: Any = None  # of an experiment: made from its columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,46 +51,37 @@ class Experiment:
     """A question by name.
 
     `run(model, batches, config, rng)` yields chunks with the columns `example` (index), `predicted`
-    (label), `max_attention`, `n_words`, and its own. `version` changes whenever the rows would. An experiment
-    one of whose `explainers` learns is also given `states`: what each has learnt, by name. One that compares with
-    other `runs` is given `others` (other_runs.py), by its own names for them.
-    What follows `summarise` describes the rows, and may be left out: then they are listed and drawn as they are.
-    Its functions are pure, and none needs torch.
+    (label), `max_attention`, `n_words`, and its own. An experiment one of whose `explainers` learns is also given
+    `states`: what each has learnt, by name. One that compares with other `runs` is given `others` (other_runs.py), by
+    its own names for them.
+
+    What follows `columns` may be left out: then rows are summarised, listed and drawn as the columns say. Every
+    function but `run` is pure, and none needs torch.
     """
 
     name: str
     question: str
     paper: str  # where it was first asked
-    config: type[Config]
-    needs: frozenset[str]  # what the model must be able to do, by the names of models/network.py
-    version: str
     run: Callable[..., Iterator[Chunk]]
-    summarise: Callable[[pa.Table], Summary]
+    columns: Mapping[str, Column] = field(default_factory=dict)  # the first that is drawn is shown first
+    config: type[Config] = Config
+    needs: frozenset[str] = frozenset({"predicts"})  # of a model, by the names of models/network.py
+    version: str = "1"  # it changes whenever the rows would
+    by: str | None = None  # the column that tells the several rows of one text apart
+    summarise: Callable[[pa.Table], Summary] = LEFT_OUT
+    measures: tuple[Measure, ...] = LEFT_OUT
+    judge: Callable[[Result], Verdict] | None = None  # None: the experiment has no say in the headline
     asks: str = ""  # the question as a clause: "whether its attention agrees with other explanations"
     scale: str = ""  # what the value of its verdict is, in words, for the bar on a page
-    columns: Mapping[str, Column] = field(default_factory=dict)  # the first that is drawn is shown first
-    by: str | None = None  # the column that tells the several rows of one text apart
-    group_title: Callable[[str], str] = str  # what a value of that column is called
-    measures: tuple[Measure, ...] = ()
-    statistics: tuple[Statistic, ...] = ()  # of a run, beside other runs
-    method_measures: tuple[MethodMeasure, ...] = ()  # what it tells of each explainer, for `heedful audit`
-    fast_with: frozenset[str] = frozenset()  # what a model must be able to do, or it takes long (an audit must be told)
-    within_budget: Mapping[str, Any] = field(default_factory=dict)  # options of an audit: more texts, each for less
-    weights: WeightsPair | None = None
-    draw: Callable[[Result], Sequence[Figure]] | None = None
-    judge: Callable[[Result], Verdict] | None = None  # None: the experiment has no say in the headline
-    examples: Callable[[Result], Iterable[Reason]] = lambda trial: ()
-    tabulate: Callable[[Evidence], Comparison] | None = None
-    forwards: tuple[float, float] = (1, 0)  # passes through the model by text, and by word
-    explainers: Callable[[Any], Iterable[str]] = no_explainers  # that it uses, by name, given its configuration
-    # The warning that an outcome (a summary) puts on every other conclusion about the same data; empty: none.
-    warn: Callable[[Mapping[str, Any]], str] = no_warning
-    # Why its rows say nothing of explainers, given its summary: an audit then leaves them out; empty: they do.
-    void: Callable[[Mapping[str, Any]], str] = no_warning
-    # Other runs that it compares with, by its own names for them, given its configuration and what it asks about (a run
-    # or a model on other data). They are trained first, once for all that need them.
-    runs: Callable[[Any, RunConfig | EvaluationConfig], Mapping[str, RunConfig]] = no_runs
-    marks_sentences: bool = False  # whether its batches are to say where sentences begin
+    takes: Takes = field(default_factory=Takes)
+    pages: Presentation = field(default_factory=Presentation)
+    audit: ForAudit = field(default_factory=ForAudit)
+
+    def __post_init__(self) -> None:
+        if self.summarise is LEFT_OUT:
+            object.__setattr__(self, "summarise", summary_of_columns(self.columns, self.by))
+        if self.measures is LEFT_OUT:
+            object.__setattr__(self, "measures", measures_of_columns(self.columns))
 
     def check(self, can: frozenset[str], model: str = "this model") -> None:
         """Refuse by name a model that lacks what the question needs."""
@@ -116,16 +92,29 @@ class Experiment:
     @property
     def conditions(self) -> list[str]:
         """That what it tells of each explainer may be asked under, where a setting lists them."""
-        settings = dict.fromkeys(one.setting for one in self.method_measures if one.setting is not None)
+        settings = dict.fromkeys(one.setting for one in self.audit.measures if one.setting is not None)
         return [name for setting in settings for name in self.config.model_fields[setting].default]
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """What a table that compares runs shows of each: its own statistics, or else the means of its measures."""
+        return self.pages.statistics or tuple(
+            Statistic(one.short, f"{one.line}.mean", f"{one.short}: mean of the texts.") for one in self.measures
+        )
 
     def figures(self, trial: Result) -> Sequence[Figure]:
         """What a page draws: its own figures, or else a histogram of every column that can be drawn."""
-        if self.draw is not None:
-            return self.draw(trial)
+        if self.pages.draw is not None:
+            return self.pages.draw(trial)
         from heedful.experiments.framework.plain_figures import plain_figures
 
         return plain_figures(self, trial)
+
+    def examples(self, trial: Result) -> Iterable[Reason]:
+        """Texts worth a look: its own, or else those with the highest and the lowest value of its first column."""
+        if self.pages.examples is not None:
+            return self.pages.examples(trial)
+        return ends_of_columns(self.columns, trial)
 
     def verdict(self, trial: Result) -> Verdict | None:
         """What the experiment says, and `undecided` where its interval does not allow to say it (certainty.py)."""
@@ -139,8 +128,8 @@ class Experiment:
 
     def compare(self, evidence: Evidence) -> Comparison:
         """Runs of a study beside published numbers."""
-        if self.tabulate is not None:
-            return self.tabulate(evidence)
+        if self.pages.tabulate is not None:
+            return self.pages.tabulate(evidence)
         return measures_beside(self.question, self.measures, evidence)
 
     def drawable(self, types: Mapping[str, str]) -> list[str]:
@@ -196,17 +185,21 @@ def stranger(name: str) -> Experiment:
     def refuse(*_: Any) -> Any:
         raise Mistake(f"the experiment {name!r} is not installed here: its results can only be read.")
 
-    return Experiment(name, name, "", Config, frozenset(), "", refuse, refuse)
+    return Experiment(name, name, "", refuse, needs=frozenset(), version="", summarise=refuse)
 
 
 def to_table(chunks: Iterable[Mapping[str, Cells]]) -> pa.Table:
     """Chunks as one Arrow table in the order of the examples. What is undefined (nan) becomes null."""
-    tables = [pa.table({name: _array(column) for name, column in chunk.items()}) for chunk in chunks]
+    tables = list(map(_chunk_to_table, chunks))
     if not tables:
         raise Mistake("there are no rows: the split that was asked for has no examples.")
     table = pa.concat_tables(tables)
     order = np.argsort(table["example"].to_numpy(), kind="stable")
     return table.take(pa.array(order)).combine_chunks()
+
+
+def _chunk_to_table(chunk: Mapping[str, Cells]) -> pa.Table:
+    return pa.table({name: _array(column) for name, column in chunk.items()})
 
 
 def _array(column: Cells) -> pa.Array:

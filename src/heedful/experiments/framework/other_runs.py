@@ -1,6 +1,6 @@
 """The other runs that an experiment compares with: models that were trained for it, or shared with other experiments.
 
-An experiment names them (`Experiment.runs`) by configurations; the engine trains what is missing, and hands them over
+An experiment names them (`Takes.runs`) by configurations; the engine trains what is missing, and hands them over
 as `OtherRun`s. None is loaded before it is asked for.
 """
 

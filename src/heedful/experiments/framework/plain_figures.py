@@ -22,7 +22,7 @@ def plain_figures(experiment: Experiment, trial: Result) -> list[Figure]:
         for group in (*experiment.groups(trial.table),) or (None,):
             frame = trial.frame(column, experiment.by, group)
             about = experiment.column(column)
-            title = about.title + (f", {experiment.group_title(group)}" if group is not None else "")
+            title = about.title + (f", {experiment.pages.group_title(group)}" if group is not None else "")
             made += column_figures(column, group, frame, about, title, trial.labels)
     return made
 

@@ -7,7 +7,7 @@ counted, and is never averaged in.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from heedful.config import FINE_TUNING, EditConfig, EvaluationConfig, RunConfig, TrainingConfig
+from heedful.experiments.framework.description import Column, Measure, Reason, Result, places_by
 from heedful.measure import statistics
-from heedful.measure.columns import BINS, Bools, Floats, bin_of, column, quantiles
+from heedful.measure.columns import BINS, Bools, Floats, bin_of, column, quantiles, rows_of
 
 Line = dict[str, Any]
 
@@ -88,6 +89,53 @@ def share(yes: Bools, defined: Bools) -> float | None:
 def plain(line: Mapping[str, Any]) -> Line:
     """nan as None: JSON has no nan."""
     return {name: None if isinstance(v, float) and math.isnan(v) else v for name, v in line.items()}
+
+
+# What an experiment gets that describes its columns and leaves out the rest.
+
+
+def summary_of_columns(columns: Mapping[str, Column], by: str | None) -> Callable[[pa.Table], dict[str, Any]]:
+    """A summary of every described column of numbers, by its name; with `by`, of each group, too."""
+
+    def summarise(table: pa.Table) -> dict[str, Any]:
+        lines = {name: _line_of(name, columns[name]) for name in _drawn(columns)}
+        parted = "max_attention" in table.column_names
+        made: dict[str, Any] = {
+            name: grouped(table, line) if parted else {"overall": line(table)} for name, line in lines.items()
+        }
+        if by is not None:
+            groups = [str(group) for group in dict.fromkeys(table[by].to_pylist())]
+            parts = {group: rows_of(table, by, group) for group in groups}
+            made["groups"] = {
+                group: {name: line(part) for name, line in lines.items()} for group, part in parts.items()
+            }
+        return made
+
+    return summarise
+
+
+def _line_of(name: str, about: Column) -> Callable[[pa.Table], Line]:
+    return lambda rows: spread(column(rows, name), within=about.possible)
+
+
+def measures_of_columns(columns: Mapping[str, Column]) -> tuple[Measure, ...]:
+    """A measure for every described column of numbers, where `summary_of_columns` puts its mean."""
+    return tuple(
+        Measure(name, columns[name].title, columns[name].title, name, f"{name}.overall") for name in _drawn(columns)
+    )
+
+
+def ends_of_columns(columns: Mapping[str, Column], trial: Result) -> Iterator[Reason]:
+    """The texts with the highest and the lowest values of the first described column."""
+    for name in [name for name in _drawn(columns) if name in trial.table.column_names][:1]:
+        title, values = columns[name].title, column(trial.table, name)
+        for word, key in (("highest", -values), ("lowest", values)):
+            places = list(dict.fromkeys(places_by(trial.table, key)))
+            yield Reason(f"The {word} {title}", f"No text has a {word[:-3]}er {title}.", places)
+
+
+def _drawn(columns: Mapping[str, Column]) -> list[str]:
+    return [name for name, about in columns.items() if about.drawn]
 
 
 # Copies of a model that an experiment trains to compare with: the same model on edited data, or trained otherwise.

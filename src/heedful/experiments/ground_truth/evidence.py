@@ -67,7 +67,7 @@ def scorers(model: Network, config: EvidenceConfig, states: States) -> dict[str,
     """Each method as a function; one that was asked for by name and does not fit the model is refused."""
     names = [name for name in explainers_of(config) if name not in CONTROLS]
     if config.methods is None:
-        names = [name for name in names if EXPLAINERS.find(name).needs <= model.can]
+        names = [name for name in names if EXPLAINERS.find(name).fits(model)]
     return {name: method_scorer(model, name, states) for name in names}
 
 

@@ -29,6 +29,7 @@ from heedful.data.edits.plant import Kind
 from heedful.experiments.framework.description import Column, Measure, MethodMeasure, Result, Statistic
 from heedful.experiments.framework.experiment import Batches, Chunk, Experiment, Floats, States, Summary, generators
 from heedful.experiments.framework.other_runs import OtherRun, require_others
+from heedful.experiments.framework.parts import ForAudit, Presentation, Takes
 from heedful.experiments.framework.summary import Bools, Line, column, copy_of, mean, plain, spread
 from heedful.experiments.framework.verdict import Verdict, Wording
 from heedful.experiments.ground_truth.evidence import (
@@ -235,17 +236,15 @@ def verdict(trial: Result) -> Verdict:
 PLANTED = Experiment(
     name="planted",
     question=CLAIM.question,
+    asks="whether its explanations find words that are known to decide",
     paper="Bastings et al. 2022",
+    run=run,
+    columns=COLUMNS | OWN_COLUMNS,
     config=PlantedConfig,
     needs=frozenset({"predicts"}),
     version="1",
-    run=run,
-    summarise=summarise,
-    asks="whether its explanations find words that are known to decide",
-    columns=COLUMNS | OWN_COLUMNS,
     by="method",
-    scale="planted words that attention finds: 0 as a random order, 1 all of them",
-    group_title=method_title,
+    summarise=summarise,
     measures=(
         Measure(
             "planted",
@@ -256,29 +255,37 @@ PLANTED = Experiment(
             "attention",
         ),
     ),
-    statistics=(
-        Statistic(
-            "planted words used",
-            "used.difference.mean",
-            "Planted words used: how much more the output moves without them than without random words.",
-        ),
-    ),
-    method_measures=(
-        MethodMeasure(
-            "precision",
-            "precision at k of the planted words",
-            "1: the k strongest words are the k planted ones.",
-            "precision",
-            chance="chance",
-            possible=1.0,
-            about="ground truth",
-        ),
-    ),
-    draw=figures_of(("precision", "rank", "hit")),
     judge=verdict,
-    examples=reasons,
-    forwards=(62, 1),  # integrated gradients takes most of it
-    explainers=explainers_of,
-    runs=copies,
-    void=unused,
+    scale="planted words that attention finds: 0 as a random order, 1 all of them",
+    takes=Takes(
+        forwards=(62, 1),  # integrated gradients takes most of it
+        explainers=explainers_of,
+        runs=copies,
+    ),
+    pages=Presentation(
+        group_title=method_title,
+        statistics=(
+            Statistic(
+                "planted words used",
+                "used.difference.mean",
+                "Planted words used: how much more the output moves without them than without random words.",
+            ),
+        ),
+        draw=figures_of(("precision", "rank", "hit")),
+        examples=reasons,
+    ),
+    audit=ForAudit(
+        measures=(
+            MethodMeasure(
+                "precision",
+                "precision at k of the planted words",
+                "1: the k strongest words are the k planted ones.",
+                "precision",
+                chance="chance",
+                possible=1.0,
+                about="ground truth",
+            ),
+        ),
+        void=unused,
+    ),
 )

@@ -30,6 +30,7 @@ from heedful.errors import Mistake
 from heedful.experiments.correlation.correlation import by_word
 from heedful.experiments.framework.description import Measure, MethodMeasure, Statistic
 from heedful.experiments.framework.experiment import Batches, Chunk, Experiment, States, generators
+from heedful.experiments.framework.parts import ForAudit, Presentation, Takes
 from heedful.experiments.framework.verdict import Wording
 from heedful.experiments.ground_truth.evidence import (
     EvidenceConfig,
@@ -156,17 +157,15 @@ def _hybrid(
 POINTING = Experiment(
     name="pointing",
     question=CLAIM.question,
+    asks="whether its explanations point at the sentences that speak for the predicted label",
     paper="Poerner et al. 2018, section 4",
+    run=run,
+    columns=COLUMNS,
     config=PointingConfig,
     needs=frozenset({"predicts"}),
     version="1",
-    run=run,
-    summarise=summarise_evidence,
-    asks="whether its explanations point at the sentences that speak for the predicted label",
-    columns=COLUMNS,
-    scale="how often attention points there: 0 as a random word, 1 always",
     by="method",
-    group_title=method_title,
+    summarise=summarise_evidence,
     measures=(
         Measure(
             "pointing",
@@ -177,30 +176,40 @@ POINTING = Experiment(
             "attention",
         ),
     ),
-    statistics=(
-        Statistic(
-            "points at the label",
-            "methods.attention.overall.hit.mean",
-            "Points at the label: share of hybrid documents whose most attended word is in a sentence of the label.",
-        ),
-    ),
-    method_measures=(
-        MethodMeasure(
-            "hit",
-            "strongest word speaks for the predicted label",
-            "1: it stands in a sentence from a text of that label, or is the word that decides.",
-            "hit",
-            chance="chance",
-            possible=1.0,
-            about="ground truth",
-        ),
-    ),
-    draw=figures_of(("hit", "auprc", "auc")),
     judge=verdict_of(CLAIM),
-    examples=reasons,
-    # a first look at two texts can have documents of two sentences only: of ten it would say nothing of what they take
-    within_budget={"sentences": 3},
-    forwards=(61, 10),  # a document has ten sentences
-    explainers=explainers_of,
-    marks_sentences=True,
+    scale="how often attention points there: 0 as a random word, 1 always",
+    takes=Takes(
+        forwards=(61, 10),  # a document has ten sentences
+        explainers=explainers_of,
+        sentences=True,
+    ),
+    pages=Presentation(
+        group_title=method_title,
+        statistics=(
+            Statistic(
+                "points at the label",
+                "methods.attention.overall.hit.mean",
+                "Points at the label: share of hybrid documents whose most attended word is in a "
+                "sentence of the label.",
+            ),
+        ),
+        draw=figures_of(("hit", "auprc", "auc")),
+        examples=reasons,
+    ),
+    audit=ForAudit(
+        measures=(
+            MethodMeasure(
+                "hit",
+                "strongest word speaks for the predicted label",
+                "1: it stands in a sentence from a text of that label, or is the word that decides.",
+                "hit",
+                chance="chance",
+                possible=1.0,
+                about="ground truth",
+            ),
+        ),
+        # a first look at two texts can have documents of two sentences only: of ten it would say nothing of what they
+        # take
+        within_budget={"sentences": 3},
+    ),
 )

@@ -22,6 +22,7 @@ from numpy.random import Generator
 
 from heedful.experiments.framework.description import Measure, MethodMeasure, Statistic
 from heedful.experiments.framework.experiment import Batches, Chunk, Experiment, States, generators
+from heedful.experiments.framework.parts import ForAudit, Presentation, Takes
 from heedful.experiments.framework.verdict import Wording
 from heedful.experiments.ground_truth.evidence import (
     EvidenceConfig,
@@ -85,17 +86,15 @@ def run(
 RATIONALES = Experiment(
     name="rationales",
     question=CLAIM.question,
+    asks="whether its explanations point at the words that people point at",
     paper="DeYoung et al. 2020, section 4.1",
+    run=run,
+    columns=COLUMNS,
     config=RationalesConfig,
     needs=frozenset({"predicts"}),
     version="1",
-    run=run,
-    summarise=summarise_evidence,
-    asks="whether its explanations point at the words that people point at",
-    columns=COLUMNS,
     by="method",
-    scale="marked words that attention finds: 0 as a random order, 1 all of them",
-    group_title=method_title,
+    summarise=summarise_evidence,
     measures=(
         Measure(
             "plausibility",
@@ -106,35 +105,43 @@ RATIONALES = Experiment(
             "attention",
         ),
     ),
-    statistics=(
-        Statistic(
-            "AUPRC with human evidence",
-            "methods.attention.overall.auprc.mean",
-            "AUPRC with human evidence: how well attention ranks the words that people marked.",
-        ),
-    ),
-    method_measures=(
-        MethodMeasure(
-            "token_f1",
-            "token F1 with the words that people marked",
-            "1: the strongest words are those.",
-            "precision",
-            chance="chance",
-            possible=1.0,
-            about="plausibility",
-        ),
-        MethodMeasure(
-            "auprc",
-            "AUPRC with the words that people marked",
-            "1: they stand above all others.",
-            "auprc",
-            possible=1.0,
-            about="plausibility",
-        ),
-    ),
-    draw=figures_of(("precision", "iou_f1", "auprc", "best_f1")),
     judge=verdict_of(CLAIM),
-    examples=reasons,
-    forwards=(60, 1),  # integrated gradients takes most of it
-    explainers=explainers_of,
+    scale="marked words that attention finds: 0 as a random order, 1 all of them",
+    takes=Takes(
+        forwards=(60, 1),  # integrated gradients takes most of it
+        explainers=explainers_of,
+    ),
+    pages=Presentation(
+        group_title=method_title,
+        statistics=(
+            Statistic(
+                "AUPRC with human evidence",
+                "methods.attention.overall.auprc.mean",
+                "AUPRC with human evidence: how well attention ranks the words that people marked.",
+            ),
+        ),
+        draw=figures_of(("precision", "iou_f1", "auprc", "best_f1")),
+        examples=reasons,
+    ),
+    audit=ForAudit(
+        measures=(
+            MethodMeasure(
+                "token_f1",
+                "token F1 with the words that people marked",
+                "1: the strongest words are those.",
+                "precision",
+                chance="chance",
+                possible=1.0,
+                about="plausibility",
+            ),
+            MethodMeasure(
+                "auprc",
+                "AUPRC with the words that people marked",
+                "1: they stand above all others.",
+                "auprc",
+                possible=1.0,
+                about="plausibility",
+            ),
+        )
+    ),
 )

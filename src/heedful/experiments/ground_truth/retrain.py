@@ -34,6 +34,7 @@ from heedful.experiments.framework.description import (
 )
 from heedful.experiments.framework.experiment import Batches, Chunk, Experiment, Summary
 from heedful.experiments.framework.other_runs import OtherRun, require_others
+from heedful.experiments.framework.parts import ForAudit, Presentation, Takes
 from heedful.experiments.framework.summary import Line, column, copy_of, plain, spread
 from heedful.experiments.framework.verdict import Grade, Judgement, Verdict, Wording, grade_at, interval
 from heedful.experiments.ground_truth.evidence import common_columns
@@ -265,37 +266,40 @@ def _columns(method: str, fraction: float, output: Output, batch: Batch) -> Chun
 RETRAIN = Experiment(
     name="retrain",
     question=QUESTION,
+    asks="whether a model trained without the words that it points at is worse than without random words",
     paper="Hooker et al. 2019",
+    run=run,
+    columns=COLUMNS,
     config=RetrainConfig,
     needs=frozenset({"predicts"}),
     version="1",
-    run=run,
-    summarise=summarise,
-    asks="whether a model trained without the words that it points at is worse than without random words",
-    scale="accuracy lost without the attended words, beyond what random words cost",
-    columns=COLUMNS,
     by="removal",
-    group_title=group_title,
+    summarise=summarise,
     measures=(Measure("retrain", "accuracy after training without words", "accuracy", "correct", "overall"),),
-    statistics=(
-        Statistic(
-            "lost without attended words",
-            "against_random.attention.mean",
-            "Lost without attended words: how much lower accuracy is than after training without random words.",
-        ),
-    ),
-    method_measures=(
-        MethodMeasure(
-            "accuracy",
-            "accuracy after training without its words",
-            "Less is better: what was removed was what there was to learn from.",
-            "correct",
-            rising=False,
-        ),
-    ),
-    draw=figures,
     judge=verdict,
-    examples=reasons,
-    forwards=(16, 0),
-    runs=copies,
+    scale="accuracy lost without the attended words, beyond what random words cost",
+    takes=Takes(forwards=(16, 0), runs=copies),
+    pages=Presentation(
+        group_title=group_title,
+        statistics=(
+            Statistic(
+                "lost without attended words",
+                "against_random.attention.mean",
+                "Lost without attended words: how much lower accuracy is than after training without random words.",
+            ),
+        ),
+        draw=figures,
+        examples=reasons,
+    ),
+    audit=ForAudit(
+        measures=(
+            MethodMeasure(
+                "accuracy",
+                "accuracy after training without its words",
+                "Less is better: what was removed was what there was to learn from.",
+                "correct",
+                rising=False,
+            ),
+        )
+    ),
 )

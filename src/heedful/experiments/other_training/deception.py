@@ -21,12 +21,14 @@ from heedful.experiments.correlation.correlation import by_word
 from heedful.experiments.framework.description import Measure, Statistic
 from heedful.experiments.framework.experiment import Batches, Chunk, Experiment, Floats, States
 from heedful.experiments.framework.other_runs import OtherRun, require_others
+from heedful.experiments.framework.parts import Presentation, Takes
 from heedful.experiments.framework.summary import copy_of
 from heedful.experiments.ground_truth.evidence import common_columns, evidence_of, method_scorer, words_of
 from heedful.experiments.other_training.deception_pages import COLUMNS, QUESTION, compare, figures, reasons, verdict
 from heedful.experiments.other_training.deception_summary import MEASURES, summarise
 from heedful.measure.columns import Bools
 from heedful.measure.evidence import Ranked, hit, precision, roc_auc
+from heedful.registry import EXPLAINERS
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -82,6 +84,8 @@ def run(
     `max_attention_mass` that of the head which attends to them most."""
     require_others(others, DECEPTION.name)
     DECEPTION.check(model.can)
+    if config.methods == METHODS:
+        config = config.model_copy(update={"methods": tuple(m for m in METHODS if EXPLAINERS[m].fits(model))})
     trained = {name: other for name, other in others.items() if name != CONTROL}
     own = OWN if name_of(0) in trained else name_of(0)
     for places, batch in batches:
@@ -173,16 +177,15 @@ def torch_no_grad() -> Any:
 DECEPTION = Experiment(
     name="deception",
     question=QUESTION,
+    asks="whether copies of it can be trained to hide the words that they use from attention",
     paper="Pruthi et al. 2020, section 3; Bastings & Filippova 2020, section 4",
+    run=run,
+    columns=COLUMNS,
     config=DeceptionConfig,
     needs=frozenset({"attends", "differentiable"}),
     version="1",
-    run=run,
-    summarise=summarise,
-    asks="whether copies of it can be trained to hide the words that they use from attention",
-    scale="attention that a copy trained to hide its words leaves on them, 1 being what was there before",
-    columns=COLUMNS,
     by="question",
+    summarise=summarise,
     measures=(
         Measure(
             "deception",
@@ -192,19 +195,20 @@ DECEPTION = Experiment(
             "overall",
         ),
     ),
-    statistics=(
-        Statistic(
-            "attention left on hidden words",
-            "overall.mean",
-            "Attention left on hidden words: of the copy with the strongest penalty, mean over the texts.",
-            ".3f",
-        ),
-    ),
-    draw=figures,
     judge=verdict,
-    examples=reasons,
-    tabulate=compare,
-    forwards=(20, 6),
-    explainers=lambda config: config.methods,
-    runs=runs,
+    scale="attention that a copy trained to hide its words leaves on them, 1 being what was there before",
+    takes=Takes(forwards=(20, 6), explainers=lambda config: config.methods, runs=runs),
+    pages=Presentation(
+        statistics=(
+            Statistic(
+                "attention left on hidden words",
+                "overall.mean",
+                "Attention left on hidden words: of the copy with the strongest penalty, mean over the texts.",
+                ".3f",
+            ),
+        ),
+        draw=figures,
+        examples=reasons,
+        tabulate=compare,
+    ),
 )

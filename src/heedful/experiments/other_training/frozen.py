@@ -23,6 +23,7 @@ from heedful.experiments.framework.comparison import SETTING, Comparison, Eviden
 from heedful.experiments.framework.description import Column, Measure, Reason, Result, Statistic, places_by
 from heedful.experiments.framework.experiment import Batches, Chunk, Experiment, Summary
 from heedful.experiments.framework.other_runs import OtherRun, require_others
+from heedful.experiments.framework.parts import Presentation, Takes
 from heedful.experiments.framework.summary import Line, column, mean, plain
 from heedful.experiments.framework.verdict import Grade, Judgement, Verdict, Wording, interval
 from heedful.experiments.other_training.imitation import ImitationTraining
@@ -284,30 +285,33 @@ def run(
 FROZEN = Experiment(
     name="frozen",
     question=QUESTION,
+    asks="whether its attention carries over to a simpler model",
     paper="Wiegreffe & Pinter 2019, section 3.3",
+    run=run,
+    columns=COLUMNS,
     config=FrozenConfig,
     needs=frozenset({"attends", "edits_attention"}),
     version="1",
-    run=run,
-    summarise=summarise,
-    asks="whether its attention carries over to a simpler model",
-    columns=COLUMNS,
     by="guide",
-    scale="accuracy that its attention adds to a simpler model",
-    group_title=lambda guide: GUIDES.get(guide, guide),
+    summarise=summarise,
     measures=(
         Measure("frozen", "accuracy of token-wise models, all guides together", "token-wise", "right", "overall.right"),
     ),
-    statistics=(
-        Statistic(
-            "base's attention, token-wise",
-            "by_guide.base.accuracy.mean",
-            "Base's attention, token-wise: accuracy of a token-wise model on which this model's attention is imposed.",
-        ),
-    ),
-    draw=figures,
     judge=verdict,
-    examples=reasons,
-    tabulate=compare,
-    runs=runs,
+    scale="accuracy that its attention adds to a simpler model",
+    takes=Takes(runs=runs),
+    pages=Presentation(
+        group_title=lambda guide: GUIDES.get(guide, guide),
+        statistics=(
+            Statistic(
+                "base's attention, token-wise",
+                "by_guide.base.accuracy.mean",
+                "Base's attention, token-wise: accuracy of a token-wise model on which this model's "
+                "attention is imposed.",
+            ),
+        ),
+        draw=figures,
+        examples=reasons,
+        tabulate=compare,
+    ),
 )

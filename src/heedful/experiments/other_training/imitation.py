@@ -24,6 +24,7 @@ from heedful.experiments.framework.comparison import SETTING, Comparison, Eviden
 from heedful.experiments.framework.description import Column, Measure, Reason, Result, Statistic, places_by
 from heedful.experiments.framework.experiment import Batches, Chunk, Experiment, Floats, Summary, generators
 from heedful.experiments.framework.other_runs import OtherRun, require_others
+from heedful.experiments.framework.parts import Presentation, Takes
 from heedful.experiments.framework.summary import Line, quantiles, share, spread
 from heedful.experiments.framework.verdict import Grade, Judgement, Verdict, Wording, interval
 from heedful.figures.figure import Figure
@@ -348,17 +349,15 @@ def optimum(seen: Observed, tvd: Floats) -> Floats:
 IMITATION = Experiment(
     name="imitation",
     question=QUESTION,
+    asks="whether a model can be trained that says the same and attends elsewhere",
     paper="Wiegreffe & Pinter 2019, section 4",
+    run=run,
+    columns=COLUMNS,
     config=ImitationConfig,
     needs=frozenset({"attends", "edits_attention"}),
     version="1",
-    run=run,
-    summarise=summarise,
-    asks="whether a model can be trained that says the same and attends elsewhere",
-    columns=COLUMNS,
     by="lambda",
-    scale="change of the predictions that another attention costs",
-    group_title=lambda value: f"λ = {value}",
+    summarise=summarise,
     measures=(
         Measure(
             "imitation",
@@ -369,17 +368,21 @@ IMITATION = Experiment(
             rising=False,
         ),
     ),
-    statistics=(
-        Statistic(
-            "imitators' TVD",
-            "overall.tvd.mean",
-            "Imitators' TVD: how far the outputs of imitators are from the model's, mean over all λ.",
-            ".3f",
-        ),
-    ),
-    draw=figures,
     judge=verdict,
-    examples=reasons,
-    tabulate=compare,
-    runs=runs,
+    scale="change of the predictions that another attention costs",
+    takes=Takes(runs=runs),
+    pages=Presentation(
+        group_title=lambda value: f"λ = {value}",
+        statistics=(
+            Statistic(
+                "imitators' TVD",
+                "overall.tvd.mean",
+                "Imitators' TVD: how far the outputs of imitators are from the model's, mean over all λ.",
+                ".3f",
+            ),
+        ),
+        draw=figures,
+        examples=reasons,
+        tabulate=compare,
+    ),
 )

@@ -30,6 +30,7 @@ from heedful.experiments.correlation.correlation import by_word, random_scores
 from heedful.experiments.framework.description import Measure, MethodMeasure, Statistic
 from heedful.experiments.framework.experiment import Batches, Chunk, Experiment, Floats, States, generators
 from heedful.experiments.framework.other_runs import OtherRun, require_others
+from heedful.experiments.framework.parts import ForAudit, Presentation, Takes
 from heedful.experiments.framework.summary import copy_of
 from heedful.experiments.ground_truth.evidence import (
     RANDOM,
@@ -162,44 +163,46 @@ def strongest(scores: Floats, real: Bools, fraction: float) -> Bools:
 MASKED_TWIN = Experiment(
     name="masked_twin",
     question=QUESTION,
+    asks="whether what masking words says of it can be believed",
     paper="Madsen et al. 2024",
+    run=run,
+    columns=COLUMNS,
     config=MaskedTwinConfig,
     needs=frozenset({"predicts"}),
     version="1",
-    run=run,
-    summarise=summarise,
-    asks="whether what masking words says of it can be believed",
-    columns=COLUMNS,
     by="masking",
-    scale="accuracy that masking takes only because masked texts are strange to the model",
-    group_title=group_title,
+    summarise=summarise,
     measures=(Measure("masked_twin", "probability lost with words hidden", "drop", "drop", "overall"),),
-    statistics=(
-        Statistic(
-            "lost by strangeness",
-            "strangeness.mean",
-            "Lost by strangeness: accuracy of the twin minus that of the model, random words hidden.",
-        ),
-    ),
-    method_measures=(
-        MethodMeasure(
-            "comprehensiveness",
-            "comprehensiveness of a twin that knows masked texts",
-            "More: the twin loses more of its probability where these words are masked.",
-            "twin_drop",
-        ),
-        MethodMeasure(
-            "sufficiency",
-            "sufficiency of a twin that knows masked texts",
-            "Less is better: these words alone keep the twin's probability.",
-            "twin_sufficiency",
-            rising=False,
-        ),
-    ),
-    draw=figures,
     judge=verdict,
-    examples=reasons,
-    forwards=(190, 2),
-    explainers=explainers_of,
-    runs=twin,
+    scale="accuracy that masking takes only because masked texts are strange to the model",
+    takes=Takes(forwards=(190, 2), explainers=explainers_of, runs=twin),
+    pages=Presentation(
+        group_title=group_title,
+        statistics=(
+            Statistic(
+                "lost by strangeness",
+                "strangeness.mean",
+                "Lost by strangeness: accuracy of the twin minus that of the model, random words hidden.",
+            ),
+        ),
+        draw=figures,
+        examples=reasons,
+    ),
+    audit=ForAudit(
+        measures=(
+            MethodMeasure(
+                "comprehensiveness",
+                "comprehensiveness of a twin that knows masked texts",
+                "More: the twin loses more of its probability where these words are masked.",
+                "twin_drop",
+            ),
+            MethodMeasure(
+                "sufficiency",
+                "sufficiency of a twin that knows masked texts",
+                "Less is better: these words alone keep the twin's probability.",
+                "twin_sufficiency",
+                rising=False,
+            ),
+        )
+    ),
 )

@@ -22,6 +22,7 @@ from heedful.experiments.framework.comparison import SETTING, Comparison, Eviden
 from heedful.experiments.framework.description import Column, Measure, Reason, Result, Statistic, places_by, quartiles
 from heedful.experiments.framework.experiment import Batches, Chunk, Experiment, Summary
 from heedful.experiments.framework.other_runs import OtherRun, require_others
+from heedful.experiments.framework.parts import Presentation, Takes
 from heedful.experiments.framework.summary import Line, column, grouped, mean
 from heedful.experiments.framework.verdict import Grade, Judgement, Verdict, Wording, border, interval
 from heedful.figures.figure import Figure
@@ -216,26 +217,30 @@ def _line(table: pa.Table) -> Line:
 SEEDS = Experiment(
     name="seeds",
     question=QUESTION,
+    asks="whether another seed of training attends alike",
     paper="Wiegreffe & Pinter 2019, section 3.2",
+    run=run,
+    columns=COLUMNS,
     config=SeedsConfig,
     needs=frozenset({"attends", "edits_attention"}),
     version="1",
-    run=run,
-    summarise=summarise,
-    asks="whether another seed of training attends alike",
-    columns=COLUMNS,
     by="seed",
-    scale="distance between the attention of two seeds, 0.69 being the most possible",
-    group_title=lambda seed: f"seed {seed}",
+    summarise=summarise,
     measures=(Measure("seeds", "JSD of the attentions of two seeds", "JSD of seeds", "jsd", "overall", rising=False),),
-    statistics=(
-        Statistic(
-            "varies by seed", "overall.mean", "Varies by seed: mean JSD of the attentions of two seeds, at most 0.69."
-        ),
-    ),
-    draw=figures,
     judge=verdict,
-    examples=reasons,
-    tabulate=compare,
-    runs=runs,
+    scale="distance between the attention of two seeds, 0.69 being the most possible",
+    takes=Takes(runs=runs),
+    pages=Presentation(
+        group_title=lambda seed: f"seed {seed}",
+        statistics=(
+            Statistic(
+                "varies by seed",
+                "overall.mean",
+                "Varies by seed: mean JSD of the attentions of two seeds, at most 0.69.",
+            ),
+        ),
+        draw=figures,
+        examples=reasons,
+        tabulate=compare,
+    ),
 )

@@ -20,6 +20,7 @@ from heedful.experiments.framework.comparison import SETTING, Comparison, Eviden
 from heedful.experiments.framework.description import Column, Measure, Reason, Result, Statistic, number_at, places_by
 from heedful.experiments.framework.experiment import Batches, Chunk, Experiment, Summary
 from heedful.experiments.framework.other_runs import OtherRun, require_others
+from heedful.experiments.framework.parts import Presentation, Takes
 from heedful.experiments.framework.summary import mean, plain
 from heedful.experiments.framework.verdict import Grade, Judgement, Verdict, Wording, interval
 from heedful.figures.figure import Figure
@@ -300,30 +301,32 @@ def run(
 UNIFORM = Experiment(
     name="uniform",
     question=QUESTION,
+    asks="whether the task needs attention at all",
     paper="Wiegreffe & Pinter 2019, section 3.1",
+    run=run,
+    columns=COLUMNS,
     config=UniformConfig,
     needs=frozenset({"attends", "edits_attention"}),
     version="1",
-    run=run,
-    summarise=summarise,
-    asks="whether the task needs attention at all",
-    columns=COLUMNS,
     by="seed",
-    scale="accuracy lost when all words get the same attention",
-    group_title=lambda seed: f"seed {seed}",
+    summarise=summarise,
     measures=(Measure("uniform", "accuracy lost by uniform attention", "lost by uniform", "loss", "overall.loss"),),
-    statistics=(
-        Statistic(
-            "lost by uniform",
-            "overall.loss.mean",
-            "Lost by uniform: accuracy of the model less that of one whose attention is frozen to uniform.",
-            "+.3f",
-        ),
-    ),
-    draw=figures,
     judge=verdict,
-    examples=reasons,
-    tabulate=compare,
-    runs=runs,
-    warn=warning,
+    scale="accuracy lost when all words get the same attention",
+    takes=Takes(runs=runs),
+    pages=Presentation(
+        group_title=lambda seed: f"seed {seed}",
+        statistics=(
+            Statistic(
+                "lost by uniform",
+                "overall.loss.mean",
+                "Lost by uniform: accuracy of the model less that of one whose attention is frozen to uniform.",
+                "+.3f",
+            ),
+        ),
+        draw=figures,
+        examples=reasons,
+        tabulate=compare,
+        warn=warning,
+    ),
 )

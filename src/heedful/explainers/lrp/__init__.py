@@ -23,4 +23,5 @@ LRP = Explainer(
     title="LRP",
     citation="Bach et al. 2015; Arras et al. 2017; Ali et al. 2022 (lrp.md)",
     usual=True,
+    refusal="heedful.explainers.lrp.relevance:refusal",
 )

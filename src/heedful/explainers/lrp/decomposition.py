@@ -59,12 +59,16 @@ def decompose(network: Differentiable, batch: Batch, target: Tensor) -> Decompos
         alone = [_decompose(network, batch.rows(row), target[row]) for row in rows]
         found = _together(alone, found)
     if not found.fits.all():
-        raise Mistake(
-            f"lrp cannot take this network apart: {found.missing.max():.0%} of a logit is in none of its parts, so it "
-            "has a layer that is not linear when attention, norms and activations are held constant; use "
-            "gradient_x_input or integrated_gradients."
-        )
+        raise Mistake(cannot_take_apart(f"{found.missing.max():.0%}"))
     return found
+
+
+def cannot_take_apart(missing: str) -> str:
+    return (
+        f"lrp cannot take this network apart: {missing} of a logit is in none of its parts, so it has a layer that is "
+        "not linear when attention, norms and activations are held constant; use gradient_x_input or "
+        "integrated_gradients."
+    )
 
 
 def _decompose(network: Differentiable, batch: Batch, target: Tensor) -> Decomposition:
@@ -76,6 +80,8 @@ def _decompose(network: Differentiable, batch: Batch, target: Tensor) -> Decompo
         with frozen(network, x) as mode:
             logits = network(batch, **dict(zip(("x", "x_query"), x, strict=False))).logits
         f = network.link.score(logits, target)  # (batch,)
+        if not f.requires_grad:
+            raise Mistake(cannot_take_apart("all"))
         slopes = torch.autograd.grad(f.sum(), x)  # texts do not mix: one sum serves them all
     parts = [(slope * part).sum(-1).detach() for slope, part in zip(slopes, x, strict=True)]
     return Decomposition(

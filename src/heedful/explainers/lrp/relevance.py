@@ -74,6 +74,21 @@ LAYERS: dict[type[Encoder], Callable[[Rule, str, Any, Tensor, Tensor], Layer]] =
 EPSILON = 0.001
 
 
+def encoder_without_rule(encoder: object) -> type[nn.Module] | None:
+    """The class of an encoder, or of a part of it, that has no epsilon rule; None where all have one."""
+    if isinstance(encoder, Concatenated):
+        return encoder_without_rule(encoder.states)
+    return type(encoder) if isinstance(encoder, nn.Module) and type(encoder) not in LAYERS else None
+
+
+def no_rule(encoder: type[nn.Module]) -> str:
+    """The sentence for an encoder that has no rule, and that the frozen network does not take apart."""
+    return (
+        f"lrp has no rule for the encoder {encoder.__name__} of this model: use gradient_x_input or "
+        "integrated_gradients."
+    )
+
+
 def lrp(
     model: Differentiable,
     batch: Batch,
@@ -85,17 +100,18 @@ def lrp(
 ) -> Scores:
     """Relevance of each word for the logit f_c (f_0 = -z where one logit z serves two labels). Signed.
 
-    In a model of ours whose encoder has rules (LAYERS), `gap` is what did not arrive at words, f_c - sum of R, and
+    In a model of ours whose encoder has a rule (LAYERS), `gap` is what did not arrive at words, f_c - sum of R, and
     `scale` is |f_c|. A large gap is no error of arithmetic: it says that the model's biases and markers, not its words,
     carry much of the logit. `epsilon` is 0.001 unless given. In any other model f_c = words + `special` + `rest`, and
-    `gap` is rounding.
+    `gap` is rounding; a model that cannot be taken apart so is refused.
     """
     if of != "logit":
         raise Mistake(f"lrp explains the logit, not of={of!r}: only a linear output can be handed down.")
     asked = explained_parts(model, parts)
     ours = "pools_by_attention" in model.can or isinstance(model, LatentClassifier)
-    if not ours or type(getattr(model, "encoder", None)) not in LAYERS:
-        return _decomposed(model, batch, target, asked, epsilon)
+    without_rule = encoder_without_rule(getattr(model, "encoder", None))
+    if not ours or without_rule is not None:
+        return _decomposed(model, batch, target, asked, epsilon, without_rule if ours else None)
     assert isinstance(model, AttentiveClassifier)
     rule = Rule(_positive(EPSILON if epsilon is None else epsilon))
     f, passage, query = _propagate(model, batch, target, rule)
@@ -110,12 +126,39 @@ def lrp(
     )
 
 
+def refusal(network: Any) -> str:
+    """Why a model of ours is refused: its encoder has no rule, and a short text cannot be taken apart exactly."""
+    ours = isinstance(network, AttentiveClassifier)
+    if not ours or encoder_without_rule(network.encoder) is None or "differentiable" not in network.can:
+        return ""
+    ids = torch.arange(5, device=network.device).remainder(network.embedding.num_embeddings).unsqueeze(0)  # (1, 5)
+    there = torch.ones_like(ids, dtype=torch.bool)
+    text = Tokens(ids, there, there)
+    try:
+        lrp(network, Batch(text, text if network.has_query else None), torch.zeros_like(ids[:, 0]))
+    except Mistake as mistake:
+        return str(mistake)
+    return ""
+
+
 def _decomposed(
-    model: Differentiable, batch: Batch, target: Tensor, asked: tuple[Parts, ...], epsilon: float | None
+    model: Differentiable,
+    batch: Batch,
+    target: Tensor,
+    asked: tuple[Parts, ...],
+    epsilon: float | None,
+    without_rule: type[nn.Module] | None,
 ) -> Scores:
+    """By the frozen network, whose parts are held against the logit: an encoder of somebody else's is either taken
+    apart exactly, or refused by its name."""
     if epsilon is not None:
         raise Mistake(f"epsilon={epsilon}: in this model lrp divides by nothing, so there is no epsilon to give.")
-    found = decompose(model, batch, target)
+    try:
+        found = decompose(model, batch, target)
+    except Mistake as refusal:
+        if without_rule is None:
+            raise
+        raise Mistake(no_rule(without_rule)) from refusal
     query = found.query if batch.query is not None and "query" in asked else None
     passage = found.passage if "passage" in asked else torch.zeros_like(found.passage)
     return Scores(
@@ -137,6 +180,8 @@ def conservation(
 
     Each is computed from its own formula, not as a difference, so that their sum can be held against `gap`.
     """
+    if (encoder := encoder_without_rule(model.encoder)) is not None:
+        raise Mistake(no_rule(encoder))
     kept: dict[str, Tensor] = {}
     _propagate(model, batch, target, Rule(_positive(epsilon), kept))
     return kept
@@ -172,9 +217,6 @@ def _propagate(
 
 
 def _layer(rule: Rule, name: str, encoder: Encoder, x: Tensor, present: Tensor) -> Layer:
-    if type(encoder) not in LAYERS:
-        known = ", ".join(kind.__name__ for kind in LAYERS)
-        raise Mistake(f"lrp has no rules for the encoder {type(encoder).__name__}, only for {known}.")
     return LAYERS[type(encoder)](rule, name, encoder, x, present)
 
 

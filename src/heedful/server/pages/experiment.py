@@ -85,7 +85,7 @@ def experiment_page(site: Site, request: Request, name: str, experiment: str) ->
         return run_address(entry.name, experiment, **(state | changes))
 
     labels = [int(label) for label in np.unique(frame.predicted)]
-    title = of_column.title + (f" of {about.group_title(group)}" if group is not None else "")
+    title = of_column.title + (f" of {about.pages.group_title(group)}" if group is not None else "")
     own, undrawn = site.figures.of(entry, experiment)
     return answer(
         request,
@@ -94,7 +94,7 @@ def experiment_page(site: Site, request: Request, name: str, experiment: str) ->
         entry=entry,
         about=of_column,
         columns={c: about.column(c).title for c in columns},
-        groups={g: about.group_title(g) for g in groups},
+        groups={g: about.pages.group_title(g) for g in groups},
         parameter=parameter,
         orders=ORDERS,
         state=state,
@@ -150,7 +150,7 @@ def _row(entry: RunEntry, frame: Frame, i: int, texts: dict[int, Example]) -> di
 def _heats(site: Site, entry: RunEntry, split: str, texts: dict[int, Example]) -> dict[int, Markup]:
     """The beginnings of texts, coloured by the attention that an experiment has kept of them."""
     for name, table in entry.tables.items():
-        weights = experiment_of(name).weights
+        weights = experiment_of(name).pages.weights
         if weights is not None and site.split(entry, name) == split:
             kept = site.results.lists(table, weights.own, list(texts))
             return {

@@ -70,7 +70,7 @@ def asked_page(site: Site, request: Request, name: str, place: int, methods: lis
 def _weights(results: dict[str, list[dict[str, Any]]], words: int) -> tuple[WeightsPair, dict[str, Any]] | None:
     """The first experiment that has kept weights of the words of this text, and its row."""
     for experiment, rows in results.items():
-        weights = experiment_of(experiment).weights
+        weights = experiment_of(experiment).pages.weights
         if weights is not None:
             kept = [rows[0].get(name) for name in (weights.own, weights.other)]
             if all(isinstance(one, list) and len(one) == words for one in kept):
@@ -163,7 +163,7 @@ def _facts(site: Site, entry: RunEntry, results: dict[str, list[dict[str, Any]]]
                 facts.append(
                     {
                         "experiment": name,
-                        "group": None if group is None else about.group_title(str(group)),
+                        "group": None if group is None else about.pages.group_title(str(group)),
                         "column": column,
                         "title": about.column(column).title,
                         "value": row[column],

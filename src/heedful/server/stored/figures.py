@@ -34,7 +34,7 @@ class Figures:
 
     def _draw(self, entry: RunEntry, name: str) -> Sequence[Figure] | str:
         experiment = experiment_of(name)
-        if experiment.draw is None:  # then the page's own are all there are
+        if experiment.pages.draw is None:  # then the page's own are all there are
             return ()
         try:
             return tuple(experiment.figures(self._trial(entry, name)))
