@@ -7,7 +7,9 @@ spaCy takes a text one white-space separated chunk at a time, so the answer for 
 The one thing that looks beyond a chunk is its last pass over special cases, which matches *words*, such as
 ":" before ")", whether or not a blank is between them. Such a match changes nothing by itself, but it can
 hide a real one beside it. Chunks that could be linked like this are kept in one piece, and the piece is
-what is remembered: the result is spaCy's own, for every text.
+what is remembered: the result is spaCy's own, for every text but those with a chunk that is not written by people
+(`places_to_cut`): spaCy takes signs off the ends of a chunk one at a time and looks at all of the rest each time, so
+19,000 equals signs without a blank take minutes.
 """
 
 from __future__ import annotations
@@ -34,6 +36,13 @@ MEMO_SIZE = 400_000  # pieces remembered, then begun anew; the 290,000 of IMDB's
 TABLE = 0x10000  # characters with a place in our tables; those beyond (emoji) are neither space nor link
 TOGETHER = 200_000  # characters
 MEMO_LENGTH = 60  # longer pieces (addresses, ASCII art) hardly ever come back
+MOST_SIGNS = 100  # one after the other that spaCy is given at once
+LONGEST_CHUNK = 1_000  # characters without a blank that spaCy is given at once
+AT_ONCE = 1_000_000  # squared lengths of the pieces of one call, in which other threads wait: .3 s at most
+
+# Signs that spaCy takes off one at a time; of the others (a row of dots or hyphens) it makes one word.
+_SIGNS = re.compile(rf"(?:[^\w\s./@\\^|~-]|_){{{MOST_SIGNS + 1},}}")
+_CHUNK = re.compile(rf"\S{{{MOST_SIGNS + 1},}}")
 
 
 Split = tuple[tuple[str, ...], tuple[int, ...]]  # forms, and (start, end, start, end, ...) within the piece
@@ -155,6 +164,19 @@ def split_at_whitespace(text: str) -> Words:
     return of_matches(r"\S+", form, text)
 
 
+def places_to_cut(text: str) -> list[int]:
+    """Where a text is cut before spaCy sees it: rows of signs, each of which is a word anyway, and after that chunks
+    that are still longer than any word."""
+    places: list[int] = []
+    for chunk in _CHUNK.finditer(text):
+        begin, end = chunk.span()
+        rows = (row.span() for row in _SIGNS.finditer(text, begin, end))
+        of_signs = [place for first, last in rows for place in range(first + MOST_SIGNS, last, MOST_SIGNS)]
+        for left, right in pairwise([begin, *of_signs, end]):
+            places += [*([left] if left > begin else []), *range(left + LONGEST_CHUNK, right, LONGEST_CHUNK)]
+    return places
+
+
 class MemoisedSpacy:
     """spaCy's blank English tokenizer with a memory of the pieces it has seen."""
 
@@ -169,7 +191,7 @@ class MemoisedSpacy:
     def many(self, texts: Sequence[str]) -> list[Words]:
         """The words of several texts. A line break is put between them, which nothing is matched across."""
         joined = "\n".join(texts)
-        begins, ends = self._links.pieces(_codes(joined))
+        begins, ends = cut_long(joined, *self._links.pieces(_codes(joined)))
         pieces = [joined[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
         splits = list(map(self._memo.get, pieces))
         if None in splits:
@@ -190,7 +212,20 @@ class MemoisedSpacy:
         ]
 
     def _learn(self, pieces: set[str]) -> dict[str, Split]:
-        """Ask spaCy for pieces not met before, all in one call.
+        """Ask spaCy for pieces not met before: in one call, or in several where they are long (`AT_ONCE`)."""
+        new: dict[str, Split] = {}
+        together: list[str] = []
+        work = 0
+        for piece in pieces:
+            together.append(piece)
+            work += len(piece) ** 2
+            if work >= AT_ONCE:
+                new |= self._ask(together)
+                together, work = [], 0
+        return new | self._ask(together) if together else new
+
+    def _ask(self, pieces: Sequence[str]) -> dict[str, Split]:
+        """Some pieces in one call.
 
         A line break between two pieces is a word of its own for spaCy, so nothing is matched across it.
         """
@@ -210,6 +245,18 @@ class MemoisedSpacy:
             self._memo.clear()
         self._memo.update((piece, split) for piece, split in new.items() if len(piece) <= MEMO_LENGTH)
         return new
+
+
+def cut_long(
+    text: str, begins: NDArray[np.int32], ends: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Pieces of a text, of which the long ones are cut (`places_to_cut`)."""
+    long = np.flatnonzero(ends - begins > MOST_SIGNS).tolist()
+    cuts = [begins[i] + place for i in long for place in places_to_cut(text[begins[i] : ends[i]])]
+    if not cuts:
+        return begins, ends
+    more = np.array(cuts, dtype=np.int32)
+    return np.sort(np.concatenate([begins, more])), np.sort(np.concatenate([ends, more]))
 
 
 class Links:
@@ -277,7 +324,8 @@ class MostWords:
         runs = int(letter[:1].sum()) + int((letter[1:] & ~letter[:-1]).sum())
         signs = len(codes) - int((letter | self._space[codes]).sum())
         more = self._more
-        return runs + signs + sum([more[run] for run in re.findall(r"[A-Za-z]+", text) if run in more])
+        cut = len(places_to_cut(text)) if len(text) > MOST_SIGNS else 0
+        return runs + signs + cut + sum([more[run] for run in re.findall(r"[A-Za-z]+", text) if run in more])
 
 
 @cache
