@@ -18,7 +18,7 @@ from heedful.errors import Mistake, one_of
 from heedful.records import Example, Words
 from heedful.report.cards import STEPS
 from heedful.server.guard import MOST_WORDS, checked_text
-from heedful.server.question import Lane, TooLong, check, not_counted
+from heedful.server.question import Lane, TooLong, alone, check, not_counted
 from heedful.server.stored.library import RunEntry, Stamp, refuse_link_out, stamp_of
 from heedful.server.stored.recent import Recent
 
@@ -67,8 +67,8 @@ class LoadedModel:
     def edited(self, example: Example, position: object, word: object) -> Example:
         """With another word at a position, or without it (None)."""
         words = example.passage
-        if not isinstance(position, int) or not 0 <= position < len(words):
-            raise Mistake(f"there is no word at position {position!r}: this text has {len(words)}.")
+        if not isinstance(position, int) or isinstance(position, bool) or not 0 <= position < len(words):
+            raise Mistake(f"there is no word at position {str(position)[:40]}: this text has {len(words)}.")
         start, end = words.offsets[position]
         new = "" if word is None else checked_text(word, "word")
         before, after = words.text[:start], words.text[end:]
@@ -154,7 +154,7 @@ class LoadedModel:
         def answer() -> Explained:
             check()
             steps = ENOUGH if method == "integrated_gradients" else {}
-            with _SURROGATES if method in SLOW else nullcontext():
+            with alone(_SURROGATES) if method in SLOW else nullcontext():
                 return explain(self.model, [example], [method], target, **steps).by_word()[0]
 
         return self.remember(("explained", example, method, target), answer)
@@ -228,6 +228,11 @@ class Models:
         self._kept: OrderedDict[tuple[str, Stamp], LoadedModel] = OrderedDict()
         self._loading: defaultdict[tuple[str, Stamp], Lock] = defaultdict(Lock)  # of many who ask, one loads it
         self.long, self.quick = Lane(), Lane()
+
+    def close(self) -> None:
+        """The server ends: questions under way end, too."""
+        self.long.close()
+        self.quick.close()
 
     def get(self, entry: RunEntry) -> LoadedModel:
         from heedful.engine.running.processors import use_threads

@@ -18,8 +18,9 @@ from heedful.server.live.inference import LoadedModel, methods_named, offered
 from heedful.server.live.self_attention import heads_of
 from heedful.server.pages.instance import instance
 from heedful.server.site import Site
-from heedful.server.stored.library import RunEntry
+from heedful.server.stored.library import Missing, RunEntry
 
+FURTHEST = 10**9  # place of a text
 Look = Callable[..., tuple[dict[str, Any], dict[str, Any]]]
 
 
@@ -117,6 +118,8 @@ def subject(site: Site, name: str, asked: dict[str, Any]) -> tuple[RunEntry, Exa
         place, split = asked["example"], asked.get("split")
         if not isinstance(place, int) or isinstance(place, bool) or not (split is None or isinstance(split, str)):
             raise Mistake("an instance is named by {example: place, split: name}.")
+        if not 0 <= place < FURTHEST:
+            raise Missing(f"{str(place)[:40]} is not the place of a text: a whole number of at most nine digits is.")
         entry, _, example = instance(site, name, place, split)
         return entry, example
     entry = site.library.find(name)
