@@ -525,3 +525,113 @@ assert "torch" in sys.modules
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+DEEP = "[" * 100_000
+
+
+def get(client: TestClient, address: str, form: str) -> Any:
+    answered = client.get(address, params={"format": form} if "?" not in address else None)
+    assert answered.status_code == 200, answered.text
+    return answered.json()
+
+
+def damaged(info: dict[str, Any], *path: str, value: Any) -> str:
+    """config.json with another value at a path."""
+    changed = json.loads(json.dumps(info))
+    part = changed
+    for name in path[:-1]:
+        part = part[name]
+    part[path[-1]] = value
+    return json.dumps(changed)
+
+
+@pytest.fixture
+def beside(tmp_path: Path) -> tuple[Path, Run, Run]:
+    """(the folder of runs, a run that is whole, one that is to be damaged)."""
+    given, folder = webruns.examples(webruns.SENTENCES), tmp_path / "runs"
+    return folder, *(webruns.make_run(folder, name, given, experiments=["correlation"]) for name in ("whole", "other"))
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("config.json", DEEP),
+        ("config.json", "null"),
+        ("config.json", '"text"'),
+        *(("config.json", ("data", value)) for value in (3, [], "x")),
+        ("config.json", ("data", "examples", [3])),
+        ("config.json", ("versions", 3)),
+        *(("config.json", ("labels", value)) for value in ([], 3, "positive", [None, {}])),
+        ("config.json", ("task", [])),
+        ("config.json", ("config", 3)),
+        ("config.json", ("config", "dataset", 5)),
+        ("config.json", ("config", "seed", "x")),
+        ("config.json", ("config", "model", [])),
+        ("config.json", ("config", "model", "encoder", {"a": 1})),
+        ("config.json", ("model", "no")),
+        ("results/performance.summary.json", DEEP),
+        ("results/performance.summary.json", "[]"),
+        ("results/performance.summary.json", '{"accuracy": "high"}'),
+        ("results/performance.summary.json", '{"baseline": 3}'),
+        ("results/correlation.summary.json", DEEP),
+        ("results/correlation.summary.json", "{}"),
+    ],
+)
+def test_one_damaged_run_breaks_no_page_of_another_and_is_listed_with_its_reason(
+    beside: tuple[Path, Run, Run], file: str, content: Any
+) -> None:
+    folder, _, other = beside
+    text = content if isinstance(content, str) else damaged(other.info, *content[:-1], value=content[-1])
+    (other.path / file).unlink()
+    (other.path / file).write_text(text)
+    client = TestClient(create_app(Library(folder)), base_url="http://localhost", raise_server_exceptions=False)
+    found = get(client, "/", "json")
+    assert [run["run"] for run in found["runs"]] == ["whole"]
+    assert list(found["broken"]) == ["other"]
+    assert found["broken"]["other"].endswith((".", "`."))
+    assert "other cannot be read: " in client.get("/").text
+    for address in ("/?view=grid", "/?sort=accuracy", "/runs/whole", "/runs/whole/correlation", "/compare?a=whole"):
+        assert client.get(address).status_code == 200, address
+    refused = client.get("/runs/other")
+    assert refused.status_code == 422
+    assert "other cannot be read" in refused.text
+
+
+def test_a_damaged_table_or_audit_breaks_no_other_page(beside: tuple[Path, Run, Run]) -> None:
+    folder, _, other = beside
+    (other.path / "results/correlation.parquet").unlink()
+    (other.path / "results/correlation.parquet").write_text("no table")
+    for audit in (DEEP, "3", '{"recommendation": [3], "header": [[]], "cells": [3, [1]], "warnings": [{}]}'):
+        (other.path / "audit.json").write_text(audit)
+        client = TestClient(create_app(Library(folder)), base_url="http://localhost", raise_server_exceptions=False)
+        for address in ("/", "/?view=grid", "/runs/whole", "/compare?a=whole&b=whole"):
+            assert client.get(address).status_code == 200, address
+        assert client.get("/runs/other").status_code in (200, 422)
+        assert client.get("/runs/other/playground?text=good&live=1").status_code == 200
+
+
+def test_a_folder_of_runs_that_was_removed_is_said_and_stops_nothing(beside: tuple[Path, Run, Run]) -> None:
+    folder, _, _ = beside
+    library = Library(folder)
+    client = TestClient(create_app(library), base_url="http://localhost", raise_server_exceptions=False)
+    assert len(get(client, "/", "json")["runs"]) == 2
+    folder.rename(folder.with_name("moved"))
+    library._looked = 0.0
+    assert "cannot be read any more" in client.get("/").text
+    assert client.get("/runs/whole").status_code == 404
+    folder.with_name("moved").rename(folder)
+    library._looked = 0.0
+    assert len(get(client, "/", "json")["runs"]) == 2
+
+
+def test_comparing_with_one_run_says_what_is_missing_and_the_page_offers_no_such_link(tmp_path: Path) -> None:
+    webruns.make_run(tmp_path, "only", webruns.examples(webruns.SENTENCES), experiments=["correlation"])
+    client = TestClient(create_app(Library(tmp_path)), base_url="http://localhost")
+    for address in ("/", "/runs/only"):
+        page = client.get(address).text
+        assert "Compare with another run" not in page, address
+        assert "Compare A and B" not in page, address
+    page = client.get("/compare")
+    assert page.status_code == 200
+    assert "A comparison needs two runs" in page.text

@@ -205,10 +205,13 @@ def read(run: Run) -> Findings:
 def _warnings_beside(run: Run) -> list[str]:
     """Warnings about the same data that another run of the folder has found, with its name."""
     for other in runs_in(run.path.parent):
-        found = {name: other.results.summary(name) for name in that_warn() if other.name != run.name}
-        said = warnings_of({name: summary for name, summary in found.items() if summary is not None})
-        if said and other.info["data"]["fingerprint"] == run.info["data"]["fingerprint"]:
-            return [f"{sentence} (Found of {other.name}.)" for sentence in said]
+        try:
+            found = {name: other.results.summary(name) for name in that_warn() if other.name != run.name}
+            said = warnings_of({name: summary for name, summary in found.items() if summary is not None})
+            if said and other.info["data"]["fingerprint"] == run.info["data"]["fingerprint"]:
+                return [f"{sentence} (Found of {other.name}.)" for sentence in said]
+        except (Mistake, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            continue  # another run that cannot be read is no matter of this one's page
     return []
 
 

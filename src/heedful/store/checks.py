@@ -94,7 +94,7 @@ def read_signed(path: Path) -> dict[str, Any] | None:
         said = value.pop("sha256")
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (ValueError, KeyError, AttributeError, TypeError):
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
         raise Damaged(f"{path} is damaged: it is not the JSON that was written") from None
     if said != _digest(value):
         raise Damaged(f"{path} is damaged: its checksum is not that of what was written")

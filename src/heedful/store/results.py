@@ -138,7 +138,10 @@ class Results:
     def _plain_summary(self, experiment: str) -> dict[str, Any] | None:
         path = self.path / f"{experiment}.summary.json"
         if experiment == "performance" and path.exists():
-            plain: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            try:
+                plain: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            except (ValueError, RecursionError):
+                raise Mistake(f"{path} is damaged: it is not JSON.") from None
             if "sha256" not in plain:  # sealed with the run that it is of
                 return plain
         try:

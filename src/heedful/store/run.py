@@ -85,8 +85,11 @@ class Run:
         """config.json: `config`, `labels`, `task`, `tokenizer`, `data`, `versions`."""
         try:
             info: dict[str, Any] = json.loads(self._read("config.json"))
-        except ValueError as error:
-            raise Mistake(f"{self.path / 'config.json'} is damaged ({error}): train again.") from None
+        except (ValueError, RecursionError) as error:
+            why = "it is nested too deeply" if isinstance(error, RecursionError) else error
+            raise Mistake(f"{self.path / 'config.json'} is damaged ({why}): train again.") from None
+        if not isinstance(info, dict):
+            raise Mistake(f"{self.path / 'config.json'} is damaged (it is not a JSON object): train again.")
         return info
 
     @property
@@ -232,10 +235,11 @@ class Run:
         """What `heedful audit` found last, in plain values; None where there is none, or none that can be read."""
         try:
             found = json.loads((self.path / AUDIT).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return None
         parts = ("recommendation", "header", "cells", "warnings")
         whole = isinstance(found, dict) and all(isinstance(found.get(part), list) for part in parts)
+        whole = whole and all(isinstance(line, list) for line in found["cells"])
         return found if whole else None
 
     def write_audit(self, found: Mapping[str, Any], page: str) -> None:

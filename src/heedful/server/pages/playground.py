@@ -54,11 +54,13 @@ def _page(site: Site, request: Request, name: str, asked: dict[str, Any], look: 
     if not isinstance(names, list) or not all(isinstance(m, str) for m in names):
         raise Mistake("methods are to be a list of names.")
     methods = methods_named(given := [m for m in names if m])
+    recommended = entry.recommended()
     complete = bool(text.strip() and (query.strip() or not has_query))
     if look is not None and complete:
         model = site.models.get(entry)
         told, view = look(model, entry.name, given, text, query, asked)
         data |= told
+        view = dict(view, recommended=_name(recommended))
         methods = tuple(a["method"] for a in told["attributions"])
     else:
         site.models.expect(entry)
@@ -68,6 +70,7 @@ def _page(site: Site, request: Request, name: str, asked: dict[str, Any], look: 
         data,
         entry=entry,
         view=view,
+        recommended=recommended,
         has_query=has_query,
         limits=(LONGEST_TEXT, MOST_WORDS),
         methods=methods,
@@ -75,6 +78,10 @@ def _page(site: Site, request: Request, name: str, asked: dict[str, Any], look: 
         known_methods=offered(entry),
         waiting=complete and view is None,
     )
+
+
+def _name(recommended: tuple[str, str] | None) -> str:
+    return "" if recommended is None else recommended[0]
 
 
 def _look(

@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import Lock
 from typing import get_args
 
+from heedful.data.corpora.locate import nothing_fetched
 from heedful.errors import Mistake
 from heedful.records import Corpus, Example, Split
 from heedful.server.stored.library import RunEntry, refuse_link_out, stamp_of
@@ -71,10 +72,11 @@ class StoredTexts:
         from heedful.engine.sources.edited_data import corpus_of
 
         trial = entry.run.trial
-        if trial is None:
-            corpus = corpus_of(entry.run, (*self.data_dirs, *entry.run.data_folders))
-        else:
-            corpus = load_corpus(trial.dataset, trial.data, self.data_dirs)
+        with nothing_fetched():  # a run folder can name any data of the hub
+            if trial is None:
+                corpus = corpus_of(entry.run, (*self.data_dirs, *entry.run.data_folders))
+            else:
+                corpus = load_corpus(trial.dataset, trial.data, self.data_dirs)
         for split, expected in entry.info["data"].get("examples", {}).items():
             if len(corpus[split]) != expected:
                 raise Mistake(
