@@ -50,7 +50,7 @@ def sparkline(counts: Sequence[int], low: float, high: float, mean: float | None
 SORTS = ("name", "accuracy", "value", "seed")
 VIEWS = ("table", "grid", "list")  # `list` is what the table was called
 KEPT_PAGES = 32
-LISTED = 100  # runs on a page of the list
+LISTED = 40  # runs on a page of the list
 SCORES = ("accuracy", "f1", "roc_auc")
 
 

@@ -21,6 +21,7 @@ from heedful.server.stored.results import total
 from heedful.server.stored.verdicts import verdict_json
 
 POINTS = 500
+MANY = 24  # measures: more stand folded on a run's page
 
 
 def run_page(site: Site, request: Request, name: str) -> Response:
@@ -56,6 +57,7 @@ def run_page(site: Site, request: Request, name: str) -> Response:
         all_experiments=list(EXPERIMENTS),
         scores=SCORES,
         playable=entry.playable,
+        many=MANY,
         comparable=len(site.library.entries()) > 1,
     )
 
