@@ -123,6 +123,7 @@ CONICITY = Experiment(
         Statistic("conicity", "overall.mean", "Conicity: mean cosine of the states of a text with their mean."),
     ),
     judge=verdict,
+    has_say=False,
     examples=reasons,
     scale="mean cosine of the states of a text with their mean, 1 being one direction",
 )

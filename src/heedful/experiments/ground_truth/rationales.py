@@ -134,6 +134,7 @@ RATIONALES = Experiment(
     ),
     draw=figures_of(("precision", "iou_f1", "auprc", "best_f1")),
     judge=verdict_of(CLAIM),
+    has_say=False,
     examples=reasons,
     forwards=(60, 1),  # integrated gradients takes most of it
     explainers=explainers_of,

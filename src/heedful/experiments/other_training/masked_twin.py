@@ -198,6 +198,7 @@ MASKED_TWIN = Experiment(
     ),
     draw=figures,
     judge=verdict,
+    has_say=False,
     examples=reasons,
     forwards=(190, 2),
     explainers=explainers_of,

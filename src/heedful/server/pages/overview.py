@@ -121,7 +121,7 @@ def _overview(site: Site, request: Request) -> Response:
         reading=measure.column.reading,
         grid=_grid(rows, measure, span, sort),
         drawing=lambda row: _drawing([row], measure, span),
-        questions=[e.question for e in EXPERIMENTS.values() if e.judge is not None],
+        questions=[e.question for e in EXPERIMENTS.values() if e.counts],
         asked={name: e.question for name, e in EXPERIMENTS.items() if any(name in r["verdicts"] for r in rows)},
         scores=SCORES,
         comparable=len(entries) > 1,

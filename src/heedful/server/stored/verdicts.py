@@ -57,7 +57,7 @@ class Verdicts:
             "headline": headline(all_of_them),
             "grade": grade_of(all_of_them),
             "warnings": warnings_about(entry, entries),
-            "rests": not_made_sentence(list(entry.tables), entry.trial, entry.name),
+            "rests": not_made_sentence(found, entry.trial, entry.name),
             "verdicts": {name: verdict_json(verdict) for name, verdict in found.items()},
         }
 
