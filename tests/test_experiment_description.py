@@ -30,7 +30,7 @@ from heedful.experiments import (
     to_table,
     without_verdict,
 )
-from heedful.experiments.edited_attention.choice import KNOWN, beside_bars
+from heedful.experiments.edited_attention.choice import beside_bars
 from heedful.experiments.framework.comparison import Evidence
 from heedful.experiments.framework.description import number_at, value_at
 from heedful.experiments.framework.verdict import OUR_OWN

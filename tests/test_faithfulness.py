@@ -308,7 +308,9 @@ def test_a_black_box_is_asked_with_what_it_can() -> None:
     assert verdict is not None
     assert verdict.grade == "unclear"  # it has no attention to be graded
     assert "leave-one-out" in verdict.sentence
-    with pytest.raises(Mistake, match=r"none of the methods .*: attention: needs a model whose attention weights can be read"):
+    with pytest.raises(
+        Mistake, match=r"none of the methods .*: attention: needs a model whose attention weights can be read"
+    ):
         heedful.run("faithfulness", heedful.wrap(score, labels=["neg", "pos"]), TEXTS, methods=["attention"])
 
 

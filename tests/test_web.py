@@ -553,7 +553,8 @@ def damaged(info: dict[str, Any], *path: str, value: Any) -> str:
 def beside(tmp_path: Path) -> tuple[Path, Run, Run]:
     """(the folder of runs, a run that is whole, one that is to be damaged)."""
     given, folder = webruns.examples(webruns.SENTENCES), tmp_path / "runs"
-    return folder, *(webruns.make_run(folder, name, given, experiments=["correlation"]) for name in ("whole", "other"))
+    whole, other = (webruns.make_run(folder, name, given, experiments=["correlation"]) for name in ("whole", "other"))
+    return folder, whole, other
 
 
 @pytest.mark.parametrize(
@@ -562,10 +563,15 @@ def beside(tmp_path: Path) -> tuple[Path, Run, Run]:
         ("config.json", DEEP),
         ("config.json", "null"),
         ("config.json", '"text"'),
-        *(("config.json", ("data", value)) for value in (3, [], "x")),
+        ("config.json", ("data", 3)),
+        ("config.json", ("data", [])),
+        ("config.json", ("data", "x")),
         ("config.json", ("data", "examples", [3])),
         ("config.json", ("versions", 3)),
-        *(("config.json", ("labels", value)) for value in ([], 3, "positive", [None, {}])),
+        ("config.json", ("labels", [])),
+        ("config.json", ("labels", 3)),
+        ("config.json", ("labels", "positive")),
+        ("config.json", ("labels", [None, {}])),
         ("config.json", ("task", [])),
         ("config.json", ("config", 3)),
         ("config.json", ("config", "dataset", 5)),
@@ -635,9 +641,9 @@ def test_comparing_with_one_run_says_what_is_missing_and_the_page_offers_no_such
         page = client.get(address).text
         assert "Compare with another run" not in page, address
         assert "Compare A and B" not in page, address
-    page = client.get("/compare")
-    assert page.status_code == 200
-    assert "A comparison needs two runs" in page.text
+    compared = client.get("/compare")
+    assert compared.status_code == 200
+    assert "A comparison needs two runs" in compared.text
 
 
 def test_texts_that_were_put_in_another_order_are_not_shown_beside_the_rows(tmp_path: Path) -> None:
@@ -648,8 +654,8 @@ def test_texts_that_were_put_in_another_order_are_not_shown_beside_the_rows(tmp_
     lines = [line.replace(" ,", " ;", 1) if line.count(",") > 1 else line for line in lines]
     own = tmp_path / "own.csv"
     own.write_text("\n".join(["text,label", *lines]))
-    options = {"encoder": "average", "embedding_dim": 4, "hidden_dim": 4, "epochs": 1}
-    run = heedful.train(own, runs=tmp_path / "runs", **options)
+    options: dict[str, Any] = {"encoder": "average", "embedding_dim": 4, "hidden_dim": 4, "epochs": 1}
+    run = heedful.train(str(own), runs=tmp_path / "runs", **options)
     heedful.run("permutation", run)
     shown = TestClient(create_app(Library(tmp_path / "runs")), base_url="http://localhost")
     before = shown.get(f"/runs/{run.name}/examples/0", params={"format": "json", "live": 1}).json()["text"]
@@ -720,7 +726,9 @@ def test_the_playground_says_what_the_audit_recommends(tmp_path: Path) -> None:
     run.write_audit({**audit, "recommended": "lrp"}, "")
     page = client.get(address).text
     assert "Use LRP: it gets 92%." in page
-    (card,) = re.findall(r'<article class="method" data-method="(\w+)"[^>]*>\s*<h3>[^<]* <span class="badge for">', page)
+    (card,) = re.findall(
+        r'<article class="method" data-method="(\w+)"[^>]*>\s*<h3>[^<]* <span class="badge for">', page
+    )
     assert card == "lrp"
     run.write_audit(audit, "")  # of an older audit, that names it in words alone
     assert "Use LRP: it gets 92%." in client.get(address).text

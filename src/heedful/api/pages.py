@@ -17,10 +17,14 @@ from heedful.explanation.explanation import Explanation
 from heedful.records import Example
 
 if TYPE_CHECKING:
+    from heedful.explanation.record import Explained
     from heedful.models.model import Model
     from heedful.report.export import Written
     from heedful.report.findings import Findings, Illustrated
     from heedful.store.run import Run
+
+
+FAST_AT_ONCE, SLOW_AT_ONCE = 64, 4  # texts: of models whose structure saves most of the work, and of others
 
 
 def write_report(
@@ -50,7 +54,7 @@ def write_report(
         illustrate(run, known, (*folders, *run.data_folders), progress) if texts else findings.Illustrated(known)
         for run, known in zip(opened, found, strict=True)
     ]
-    progress.say("draw the page")
+    progress.say("draw the page and its figures")
     export.write_page(page.page(subjects, command), Path(output))
     drawn: list[Path] = []
     for subject in subjects if figures is not None else ():
@@ -83,7 +87,11 @@ def illustrate(run: Run, findings: Findings, data_dirs: Sequence[Path], progress
         for some in ([choice.place for choice in choices], places)
     )
     counted_places = choose_sample(examples, counted_size(model))
-    counted = leave_words_out(model, [examples[place] for place in counted_places])
+    if set(counted_places) <= set(by_place):  # what was asked is not asked again
+        counted = looked_and_relied([by_place[place] for place in counted_places])
+    else:
+        with progress.bar(f"leave out the words of {len(counted_places):,} texts", len(counted_places)) as bar:
+            counted = leave_words_out(model, [examples[place] for place in counted_places], bar.advance)
     opening = None if first is None else Opening(first, by_place[first], arithmetic_of(model, examples[first]))
     return Illustrated(findings, examples, choices, chosen, sample, places, counted, counted_places, opening)
 
@@ -103,6 +111,7 @@ def explain_for_people(model: Model, examples: list[Example], progress: Progress
 
     What a missing word changes is told of the probability, a number people know.
     """
+    from heedful.explainers.perturbation.one_word import has_structure
     from heedful.registry import EXPLAINERS
     from heedful.report.cards import STEPS
 
@@ -110,11 +119,26 @@ def explain_for_people(model: Model, examples: list[Example], progress: Progress
     removing = [name for name in able if name in ("occlusion", "omission")]
     others = [name for name in able if name not in removing] or ["uniform"]
     steps = STEPS if "integrated_gradients" in others else {}
-    halves = (
-        explain(model, examples, others, progress=progress, **steps).by_word(),
-        explain(model, examples, removing, of="probability").by_word(),
-    )
+    at_once = FAST_AT_ONCE if has_structure(model.network) else SLOW_AT_ONCE
+    explained: list[Explained] = []
+    with progress.bar(f"explain {len(examples):,} texts by {', '.join((*others, *removing))}", len(examples)) as bar:
+        for first in range(0, len(examples), at_once):
+            some = examples[first : first + at_once]
+            halves = [explain(model, some, others, **steps).by_word()]
+            halves += [explain(model, some, removing, of="probability").by_word()] if removing else []
+            explained += [
+                replace(parts[0], attributions=tuple(a for part in parts for a in part.attributions))
+                for parts in zip(*halves, strict=True)
+            ]
+            bar.advance(len(some))
+    return Explanation(explained, model.name)
+
+
+def looked_and_relied(explained: Sequence[Explained]) -> Explanation:
+    """Attention and leave-one-out of texts that were explained; nothing of a model that does not attend."""
+    if not all({"attention", "omission"} <= {a.method for a in one.attributions} for one in explained):
+        return Explanation(())
+    wanted = ("attention", "omission")
     return Explanation(
-        tuple(replace(a, attributions=(*a.attributions, *b.attributions)) for a, b in zip(*halves, strict=True)),
-        model.name,
+        replace(one, attributions=tuple(a for a in one.attributions if a.method in wanted)) for one in explained
     )

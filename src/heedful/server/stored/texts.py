@@ -80,10 +80,8 @@ class StoredTexts:
                     "beside them: give the folder of the right data with --data-dir."
                 )
             if trial is None:
-                corpus = corpus_of(entry.run, folders)
-            else:
-                corpus = load_corpus(trial.dataset, trial.data, folders)
-        return corpus
+                return corpus_of(entry.run, folders)
+            return load_corpus(trial.dataset, trial.data, folders)
 
 
 def split_of(entry: RunEntry, made_by: dict[str, object]) -> str:
