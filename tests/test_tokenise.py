@@ -21,7 +21,7 @@ from spacy.tokenizer import Tokenizer as SpacyTokenizer
 from heedful.data.corpora.recipe import Recipe
 from heedful.data.corpora.row_words import RowTokenizer
 from heedful.data.formats.rows import Raw
-from heedful.data.text import tokenise
+from heedful.data.text import chunks, tokenise
 from heedful.data.text.tokenise import MemoisedSpacy, Tokenizer, tokenise_all, tokenizer
 from heedful.errors import Mistake
 from heedful.records import TokenizerName, Words
@@ -268,10 +268,10 @@ def test_a_long_run_without_blanks_is_given_to_spacy_in_parts(monkeypatch: pytes
         assert len(words) <= tokenise.most_words()(text)
         assert words == made(text)
     pieces = [piece for text in given_at_once for piece in text.split()]
-    assert max(map(len, pieces)) <= tokenise.LONGEST_CHUNK
+    assert max(map(len, pieces)) <= chunks.LONGEST_CHUNK
     assert not any(re.search(r"[=(!<>*_]{101}", piece) for piece in pieces)
     squares = [sum(len(piece) ** 2 for piece in text.split()) for text in given_at_once]
-    assert max(squares) <= tokenise.AT_ONCE + tokenise.LONGEST_CHUNK**2
+    assert max(squares) <= tokenise.AT_ONCE + chunks.LONGEST_CHUNK**2
 
 
 @settings(max_examples=40, deadline=None)
@@ -295,7 +295,7 @@ def test_cutting_long_chunks_changes_no_word_of_a_real_corpus() -> None:
                 if not re.search(r"[^\s]{101}", line):
                     continue
                 for value in json.loads(line).values():
-                    if isinstance(value, str) and tokenise.places_to_cut(value):
+                    if isinstance(value, str) and chunks.places_to_cut(value):
                         cut += 1
                         assert fast()(value) == oracle(value), (file.parent.name, value[:200])
     assert read > 1000

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.data.text.chunks import MOST_SIGNS, cut_long, places_to_cut
 from heedful.errors import Mistake, one_of
 from heedful.records import TokenizerName, Words
 
@@ -36,13 +37,7 @@ MEMO_SIZE = 400_000  # pieces remembered, then begun anew; the 290,000 of IMDB's
 TABLE = 0x10000  # characters with a place in our tables; those beyond (emoji) are neither space nor link
 TOGETHER = 200_000  # characters
 MEMO_LENGTH = 60  # longer pieces (addresses, ASCII art) hardly ever come back
-MOST_SIGNS = 100  # one after the other that spaCy is given at once
-LONGEST_CHUNK = 1_000  # characters without a blank that spaCy is given at once
 AT_ONCE = 1_000_000  # squared lengths of the pieces of one call, in which other threads wait: .3 s at most
-
-# Signs that spaCy takes off one at a time; of the others (a row of dots or hyphens) it makes one word.
-_SIGNS = re.compile(rf"(?:[^\w\s./@\\^|~-]|_){{{MOST_SIGNS + 1},}}")
-_CHUNK = re.compile(rf"\S{{{MOST_SIGNS + 1},}}")
 
 
 Split = tuple[tuple[str, ...], tuple[int, ...]]  # forms, and (start, end, start, end, ...) within the piece
@@ -164,19 +159,6 @@ def split_at_whitespace(text: str) -> Words:
     return of_matches(r"\S+", form, text)
 
 
-def places_to_cut(text: str) -> list[int]:
-    """Where a text is cut before spaCy sees it: rows of signs, each of which is a word anyway, and after that chunks
-    that are still longer than any word."""
-    places: list[int] = []
-    for chunk in _CHUNK.finditer(text):
-        begin, end = chunk.span()
-        rows = (row.span() for row in _SIGNS.finditer(text, begin, end))
-        of_signs = [place for first, last in rows for place in range(first + MOST_SIGNS, last, MOST_SIGNS)]
-        for left, right in pairwise([begin, *of_signs, end]):
-            places += [*([left] if left > begin else []), *range(left + LONGEST_CHUNK, right, LONGEST_CHUNK)]
-    return places
-
-
 class MemoisedSpacy:
     """spaCy's blank English tokenizer with a memory of the pieces it has seen."""
 
@@ -245,18 +227,6 @@ class MemoisedSpacy:
             self._memo.clear()
         self._memo.update((piece, split) for piece, split in new.items() if len(piece) <= MEMO_LENGTH)
         return new
-
-
-def cut_long(
-    text: str, begins: NDArray[np.int32], ends: NDArray[np.int32]
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Pieces of a text, of which the long ones are cut (`places_to_cut`)."""
-    long = np.flatnonzero(ends - begins > MOST_SIGNS).tolist()
-    cuts = [begins[i] + place for i in long for place in places_to_cut(text[begins[i] : ends[i]])]
-    if not cuts:
-        return begins, ends
-    more = np.array(cuts, dtype=np.int32)
-    return np.sort(np.concatenate([begins, more])), np.sort(np.concatenate([ends, more]))
 
 
 class Links:
