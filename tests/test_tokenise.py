@@ -252,13 +252,13 @@ def test_a_long_run_without_blanks_is_given_to_spacy_in_parts(monkeypatch: pytes
     """19,000 equals signs took minutes: spaCy looks at all that is left for each sign that it takes off."""
     given_at_once: list[str] = []
     made = MemoisedSpacy()
-    spacy_itself = made._spacy
+    spacy_itself = made.spacy
 
     def listen(text: str) -> object:
         given_at_once.append(text)
         return spacy_itself(text)
 
-    monkeypatch.setattr(made, "_spacy", listen)
+    monkeypatch.setattr(made, "spacy", listen)
     rng = np.random.default_rng(0)
     mixed = "".join(rng.choice(list("=(.!'s_<>*"), 19_000))
     for text in ("=" * 19_000, mixed, "a " + "?!" * 4_000 + " b", "漢" * 5_000, "a" * 2_500 + "(" * 300):

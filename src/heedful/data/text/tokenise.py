@@ -163,8 +163,8 @@ class MemoisedSpacy:
     """spaCy's blank English tokenizer with a memory of the pieces it has seen."""
 
     def __init__(self) -> None:
-        self._spacy = _blank_english()
-        self._links = Links(self._spacy)
+        self.spacy = _blank_english()
+        self._links = Links(self.spacy)
         self._memo: dict[str, Split] = {}
 
     def __call__(self, text: str) -> Words:
@@ -216,7 +216,7 @@ class MemoisedSpacy:
         forms: list[str] = []
         spans: list[int] = []
         begin = 0
-        for start, length in [*self._spacy(joined).to_array(["IDX", "LENGTH"]).tolist(), (len(joined), 0)]:
+        for start, length in [*self.spacy(joined).to_array(["IDX", "LENGTH"]).tolist(), (len(joined), 0)]:
             if length == 0 or joined[start] == "\n":
                 new[joined[begin:start]] = tuple(forms), tuple(spans)
                 forms, spans, begin = [], [], start + 1
