@@ -10,7 +10,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ import heedful
 from commands import heedful as command
 from commands import script
 from heedful.engine.running.progress import Progress
+from heedful.experiments import EXPERIMENTS
 from heedful.explainers.methods import usual
 from heedful.models.model import Model
 from heedful.store.arrays import write_arrays
@@ -273,3 +276,25 @@ def test_ctrl_c_leaves_a_run_that_loads_and_goes_on(tmp_path: Path) -> None:
     loaded = heedful.load(path)
     assert isinstance(loaded.network, torch.nn.Module)
     assert all(torch.isfinite(weights).all() for weights in loaded.network.parameters())
+
+
+def test_rows_in_a_notebook_show_what_they_say_and_not_how_they_are_kept() -> None:
+    """A dump of Arrow chunks told nobody anything."""
+    import webruns
+
+    given = webruns.examples([f"{text} {i} <b>" for i, text in enumerate(webruns.SENTENCES * 5)])
+    with tempfile.TemporaryDirectory() as folder:
+        made = webruns.make_run(Path(folder), "made", given, experiments=[])
+        rows = heedful.run("permutation", made, given)
+        few = heedful.run("permutation", made, given[:1])
+    said, drawn = repr(rows), rows._repr_html_()
+    assert rows.verdict is not None
+    question = EXPERIMENTS["permutation"].question
+    for shown in (said, unescape(drawn)):
+        assert shown.index(question) < shown.index("asked of 30 texts") < shown.index(rows.verdict.sentence)
+        assert "pyarrow" not in shown
+        assert "ChunkedArray" not in shown
+    assert "<table" in drawn
+    assert "The first 5 of 30 rows" in said
+    assert len(said.splitlines()) < 20
+    assert "asked of 1 text." in repr(few)

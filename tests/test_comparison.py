@@ -269,3 +269,14 @@ def test_the_pages_of_the_documentation_are_what_their_summaries_make(name: str)
     results = Path(__file__).parent.parent / "docs" / "results"
     made = compare(name, kept_runs(name, results / f"{name}.parquet"))
     assert made == (results / f"{name}.md").read_text(encoding="utf-8")
+
+
+def test_notes_about_the_published_grid_stand_only_on_pages_of_it() -> None:
+    notes = "## What we make of it\n\nOn SST and SNLI ..."
+    assert notes in page("made", RUNS, STUDY, notes)
+    own = [finished(0, (0.4, 0.3), ("reviews.csv", *SETTING[1:]))]
+    own = [replace(run, stored={**run.stored, "performance": {"accuracy": 0.8}}) for run in own]
+    for runs in (own, [*RUNS, *own], []):
+        made = page("made", runs, STUDY, notes)
+        assert "SNLI" not in made
+        assert made.startswith("# made")

@@ -290,13 +290,13 @@ def test_a_black_box_is_asked_with_what_it_can() -> None:
     assert set(table["method"].to_pylist()) == {"omission", "random"}
     assert set(table["operator"].to_pylist()) == {"delete", "mask"}
     assert summary["left_out"] == [
-        "attention: needs attends",
-        "gradient_x_input: needs differentiable",
-        "integrated_gradients: needs differentiable",
-        "lrp: needs differentiable",
-        "pad: needs hides_words",
-        "zero: needs differentiable",
-        "soft: needs differentiable",
+        "attention: needs a model whose attention weights can be read",
+        "gradient_x_input: needs a model whose word embeddings can be read and given",
+        "integrated_gradients: needs a model whose word embeddings can be read and given",
+        "lrp: needs a model whose word embeddings can be read and given",
+        "pad: needs a model that can shut single words out of its attention",
+        "zero: needs a model whose word embeddings can be read and given",
+        "soft: needs a model whose word embeddings can be read and given",
     ]
     assert summary["methods"]["omission"]["delete"]["comprehensiveness"]["normalised"]["mean"] > 0.9
     still = rows_of(table, "method_operator", "omission/delete").to_pylist()[3]  # its output never changes
@@ -308,7 +308,9 @@ def test_a_black_box_is_asked_with_what_it_can() -> None:
     assert verdict is not None
     assert verdict.grade == "unclear"  # it has no attention to be graded
     assert "leave-one-out" in verdict.sentence
-    with pytest.raises(Mistake, match=r"none of the methods .*: attention: needs attends"):
+    with pytest.raises(
+        Mistake, match=r"none of the methods .*: attention: needs a model whose attention weights can be read"
+    ):
         heedful.run("faithfulness", heedful.wrap(score, labels=["neg", "pos"]), TEXTS, methods=["attention"])
 
 

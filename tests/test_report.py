@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from dataclasses import replace
@@ -21,6 +22,7 @@ from heedful import Explanation
 from heedful.errors import Mistake
 from heedful.experiments.correlation.published import overall_means
 from heedful.explanation.record import Part
+from heedful.figures.script import licences
 from heedful.files import write_json
 from heedful.measure.levels import shrink_means
 from heedful.records import Example
@@ -349,3 +351,46 @@ def test_a_low_tau_with_the_same_strongest_word_is_explained(subject: Illustrate
     word = explained.passage.surface(int(attention.scores["passage"].argmax()))
     made = page([replace(subject, chosen=Explanation(tuple(chosen)))])
     assert f"Both put “{word}” first" in Elements(made).text
+
+
+def test_the_page_carries_the_licences_of_what_it_carries(html: str) -> None:
+    for said in ("Redistributions in binary form must reproduce", "Mike Bostock", "Vega-Embed", "fast-json-patch"):
+        assert said in html
+    assert licences().count("*/") == 0
+    assert "</script" not in licences()
+
+
+def test_where_there_is_no_terminal_long_tasks_say_how_far_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rich.console import Console
+
+    from heedful.engine.running import progress
+
+    monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
+    written = io.StringIO()
+    shown = progress.Progress(Console(file=written, force_terminal=False))
+    with shown.bar("explain", total=1200) as bar:
+        bar.advance(400)
+        bar.advance(800)
+    lines = written.getvalue().splitlines()
+    assert lines[0] == "explain"
+    assert [line.rpartition(" after ")[0] for line in lines[1:]] == ["explain: 400 of 1,200", "explain: 1,200 of 1,200"]
+
+
+def test_a_report_asks_a_model_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model without structure: the texts whose words are counted are those that every method explains."""
+    import webruns
+    from heedful.api import explain, pages
+
+    run = webruns.make_trial(tmp_path, "Bert", webruns.SENTENCES, "correlation")
+    asked: list[int] = []
+
+    def listening(model: Any, some: Any, *given: Any, **options: Any) -> Explanation:
+        asked.append(len(some))
+        return explain(model, some, *given, **options)
+
+    monkeypatch.setattr(pages, "explain", listening)
+    monkeypatch.setattr(sample, "leave_words_out", lambda *_: pytest.fail("these words were left out already"))
+    written = pages.write_report([run], tmp_path / "page.html")
+    assert written.page.exists()
+    assert "Words behind" in written.page.read_text() or "weakens a prediction" in written.page.read_text()
+    assert asked == [4, 4, 2, 2]  # a few at a time, by the methods and by those that remove words

@@ -27,7 +27,8 @@ from heedful.errors import Mistake
 from heedful.registry import MODEL_FAMILIES
 from heedful.server.app import create_app
 from heedful.server.stored.library import Library
-from heedful.store.run import Run
+from heedful.store.checks import write_sums
+from heedful.store.run import SEALED, Run
 from heedful.store.texts import read_texts
 
 QUIET = Progress(quiet=True)
@@ -134,9 +135,11 @@ def test_the_fingerprint_is_of_what_decides_answers(run: Run) -> None:
     info["versions"] = {}
     info["config"]["training"]["epochs"] = 99
     (moved.path / "config.json").write_text(json.dumps(info))
+    write_sums(moved.path, SEALED)
     assert Run(moved.path).fingerprint() == before
     info["tokenizer"] = "spacy"
     (moved.path / "config.json").write_text(json.dumps(info))
+    write_sums(moved.path, SEALED)
     assert Run(moved.path).fingerprint() != before
 
 
@@ -282,6 +285,7 @@ def test_a_model_that_has_changed_is_not_asked_under_its_old_name(run: Run, tmp_
     info = json.loads((run.path / "config.json").read_text())
     info["tokenizer"] = "spacy"
     (run.path / "config.json").write_text(json.dumps(info))
+    write_sums(run.path, SEALED)
     with pytest.raises(Mistake, match="is not the model any more"):
         heedful.load(trial)
 

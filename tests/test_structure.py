@@ -144,6 +144,7 @@ OTHER_THINGS = {
     "server/pages/heads.py": {"attention": "the address of the page", "uniform": "an operation on a head"},
     "server/pages/overview.py": {"attention": "a setting in the address"},
     "server/pages/run.py": {"attention": "a fact about a run"},
+    "server/stored/library.py": {"attention": "a key of config.json"},
 }
 LOOPING = ("server", "report", "auditing", "cli", "api", "figures", "engine")
 

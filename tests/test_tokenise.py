@@ -21,7 +21,7 @@ from spacy.tokenizer import Tokenizer as SpacyTokenizer
 from heedful.data.corpora.recipe import Recipe
 from heedful.data.corpora.row_words import RowTokenizer
 from heedful.data.formats.rows import Raw
-from heedful.data.text import tokenise
+from heedful.data.text import chunks, tokenise
 from heedful.data.text.tokenise import MemoisedSpacy, Tokenizer, tokenise_all, tokenizer
 from heedful.errors import Mistake
 from heedful.records import TokenizerName, Words
@@ -246,3 +246,56 @@ def test_babi_has_full_stops_between_sentences_only() -> None:
     split = tokenizer("babi")
     assert split("Mary went back. John moved.").forms == ("Mary", "went", "back", ".", "John", "moved")
     assert split("Where is Mary?").forms == ("Where", "is", "Mary")
+
+
+def test_a_long_run_without_blanks_is_given_to_spacy_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """19,000 equals signs took minutes: spaCy looks at all that is left for each sign that it takes off."""
+    given_at_once: list[str] = []
+    made = MemoisedSpacy()
+    spacy_itself = made.spacy
+
+    def listen(text: str) -> object:
+        given_at_once.append(text)
+        return spacy_itself(text)
+
+    monkeypatch.setattr(made, "spacy", listen)
+    rng = np.random.default_rng(0)
+    mixed = "".join(rng.choice(list("=(.!'s_<>*"), 19_000))
+    for text in ("=" * 19_000, mixed, "a " + "?!" * 4_000 + " b", "漢" * 5_000, "a" * 2_500 + "(" * 300):
+        words = made(text)
+        surfaces = "".join(text[start:end] for start, end in words.offsets.tolist())
+        assert surfaces == "".join(text.split())  # nothing is lost, and nothing read twice
+        assert len(words) <= tokenise.most_words()(text)
+        assert words == made(text)
+    pieces = [piece for text in given_at_once for piece in text.split()]
+    assert max(map(len, pieces)) <= chunks.LONGEST_CHUNK
+    assert not any(re.search(r"[=(!<>*_]{101}", piece) for piece in pieces)
+    squares = [sum(len(piece) ** 2 for piece in text.split()) for text in given_at_once]
+    assert max(squares) <= tokenise.AT_ONCE + chunks.LONGEST_CHUNK**2
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from("=(!<_?,:)"), st.integers(90, 260)), min_size=1, max_size=3),
+    st.sampled_from(["", "a", "don't", "...", "----"]),
+)
+def test_a_row_of_one_sign_is_split_as_spacy_splits_it_however_long(rows: list[tuple[str, int]], word: str) -> None:
+    text = " and ".join(sign * n + word for sign, n in rows)
+    assert fast()(text) == oracle(text)
+
+
+@pytest.mark.corpora
+def test_cutting_long_chunks_changes_no_word_of_a_real_corpus() -> None:
+    """Every text of the real corpora with a chunk that is cut is split as spaCy alone splits it."""
+    folder, cut, read = Path(os.environ["HEEDFUL_DATA"]), 0, 0
+    for file in sorted(folder.glob("*/*.jsonl.gz")):
+        with gzip.open(file, "rt", encoding="utf-8") as lines:
+            for line in lines:
+                read += 1
+                if not re.search(r"[^\s]{101}", line):
+                    continue
+                for value in json.loads(line).values():
+                    if isinstance(value, str) and chunks.places_to_cut(value):
+                        cut += 1
+                        assert fast()(value) == oracle(value), (file.parent.name, value[:200])
+    assert read > 1000

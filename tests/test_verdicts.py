@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from heedful import Explanation
-from heedful.experiments import Result, find
+from heedful.experiments import EXPERIMENTS, Result, find
 from heedful.experiments.correlation import verdict as correlation_verdict
 from heedful.experiments.framework import verdict
+from heedful.experiments.framework.caveats import not_made, not_made_sentence
 from heedful.experiments.framework.verdict import Verdict
 from heedful.measure.statistics import Interval, quantile
 from heedful.report.sample import evidence, evidence_verdict
@@ -161,3 +162,17 @@ def test_the_strongest_word_has_a_say_beside_the_order_of_all() -> None:
     assert found.value == pytest.approx((by_tau + 1) / 2)
     assert found.grade == "mixed"
     assert "in 100% of the texts" in found.sentence
+
+
+def test_a_page_counts_the_tests_that_its_headline_rests_on_and_no_others() -> None:
+    """`adversarial` has no say, so it is not a test that was made; that the deciding words are found is one."""
+    told = {name: judge(name, tables_of()[name]) for name in ("correlation", "permutation", "adversarial")}
+    missing = not_made(told, other_data=False)
+    without_say = {"adversarial", "conicity", "masked_twin", "rationales"}
+    assert not without_say & set(missing)
+    assert set(missing) == {name for name, one in EXPERIMENTS.items() if one.counts} - set(told)
+    assert f"It rests on 2 of {2 + len(missing)} tests." in not_made_sentence(told, False, "RUN")
+    known = told | {"evidence": evidence_verdict([True] * 98 + [False] * 2, 0.1, {})}
+    assert f"It rests on 3 of {3 + len(missing)} tests." in not_made_sentence(known, False, "RUN")
+    everything = {name: told["permutation"] for name, one in EXPERIMENTS.items() if one.counts}
+    assert not_made_sentence(everything, False, "RUN") == "It rests on all tests there are."

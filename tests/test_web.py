@@ -24,15 +24,18 @@ from starlette.testclient import TestClient
 
 import webruns
 from heedful import server as web
+from heedful.engine.sources.data import source_fingerprint
 from heedful.engine.tasks.train import load
 from heedful.errors import Mistake
 from heedful.measure.distance import jsd, tvd
 from heedful.models import AttentiveClassifier
 from heedful.server.app import create_app
+from heedful.server.question import TooLong
 from heedful.server.stored.library import Library
 from heedful.server.stored.results import StoredResults
 from heedful.server.stored.verdicts import Verdicts
-from heedful.store.run import Run
+from heedful.store.checks import write_sums
+from heedful.store.run import SEALED_TRIAL, Run
 from heedful.store.texts import read_texts
 
 A, B, NLI, BARE = (
@@ -458,13 +461,13 @@ def test_texts_of_a_known_corpus_are_read_from_it(tmp_path: Path) -> None:
     given = corpora.load("planted-single")["test"]
     run = webruns.make_run(tmp_path, "planted", given[:20], dataset="planted-single", experiments=["permutation"])
     info = json.loads((run.path / "config.json").read_text())
-    info["data"]["examples"] = {"test": len(given)}
+    info["data"] |= {"examples": {"test": len(given)}, "fingerprint": source_fingerprint("planted-single")}
     (run.path / "config.json").write_text(json.dumps(info))
     (run.path / "texts" / "test.parquet").unlink()
     client = TestClient(create_app(Library(tmp_path)), base_url="http://localhost")
     live = client.get("/runs/planted/examples/7?live=1&format=json").json()  # waits for the corpus
     assert live["text"] == given[7].passage.text
-    info["data"] = {"fingerprint": "other", "examples": {"test": 1}}
+    info["data"]["fingerprint"] = "other"  # as many texts, and others
     (run.path / "config.json").write_text(json.dumps(info))
     changed = TestClient(create_app(Library(tmp_path)), base_url="http://localhost")
     assert "have changed since" in changed.get("/runs/planted/examples/7?live=1").text
@@ -513,6 +516,7 @@ from pathlib import Path
 import uvicorn, heedful.cli.serve
 from starlette.testclient import TestClient
 from heedful.server.app import create_app
+from heedful.server.question import TooLong
 from heedful.server.stored.library import Library
 client = TestClient(create_app(Library(Path({str(folder)!r}))), base_url="http://localhost")
 run = "/runs/{A}"
@@ -525,3 +529,232 @@ assert "torch" in sys.modules
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+DEEP = "[" * 100_000
+
+
+def get(client: TestClient, address: str, form: str) -> Any:
+    answered = client.get(address, params={"format": form} if "?" not in address else None)
+    assert answered.status_code == 200, answered.text
+    return answered.json()
+
+
+def damaged(info: dict[str, Any], *path: str, value: Any) -> str:
+    """config.json with another value at a path."""
+    changed = json.loads(json.dumps(info))
+    part = changed
+    for name in path[:-1]:
+        part = part[name]
+    part[path[-1]] = value
+    return json.dumps(changed)
+
+
+@pytest.fixture
+def beside(tmp_path: Path) -> tuple[Path, Run, Run]:
+    """(the folder of runs, a run that is whole, one that is to be damaged)."""
+    given, folder = webruns.examples(webruns.SENTENCES), tmp_path / "runs"
+    whole, other = (webruns.make_run(folder, name, given, experiments=["correlation"]) for name in ("whole", "other"))
+    return folder, whole, other
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("config.json", DEEP),
+        ("config.json", "null"),
+        ("config.json", '"text"'),
+        ("config.json", ("data", 3)),
+        ("config.json", ("data", [])),
+        ("config.json", ("data", "x")),
+        ("config.json", ("data", "examples", [3])),
+        ("config.json", ("versions", 3)),
+        ("config.json", ("labels", [])),
+        ("config.json", ("labels", 3)),
+        ("config.json", ("labels", "positive")),
+        ("config.json", ("labels", [None, {}])),
+        ("config.json", ("task", [])),
+        ("config.json", ("config", 3)),
+        ("config.json", ("config", "dataset", 5)),
+        ("config.json", ("config", "seed", "x")),
+        ("config.json", ("config", "model", [])),
+        ("config.json", ("config", "model", "encoder", {"a": 1})),
+        ("config.json", ("model", "no")),
+        ("results/performance.summary.json", DEEP),
+        ("results/performance.summary.json", "[]"),
+        ("results/performance.summary.json", '{"accuracy": "high"}'),
+        ("results/performance.summary.json", '{"baseline": 3}'),
+        ("results/correlation.summary.json", DEEP),
+        ("results/correlation.summary.json", "{}"),
+    ],
+)
+def test_one_damaged_run_breaks_no_page_of_another_and_is_listed_with_its_reason(
+    beside: tuple[Path, Run, Run], file: str, content: Any
+) -> None:
+    folder, _, other = beside
+    text = content if isinstance(content, str) else damaged(other.info, *content[:-1], value=content[-1])
+    (other.path / file).unlink()
+    (other.path / file).write_text(text)
+    client = TestClient(create_app(Library(folder)), base_url="http://localhost", raise_server_exceptions=False)
+    found = get(client, "/", "json")
+    assert [run["run"] for run in found["runs"]] == ["whole"]
+    assert list(found["broken"]) == ["other"]
+    assert found["broken"]["other"].endswith((".", "`."))
+    assert "other cannot be read: " in client.get("/").text
+    for address in ("/?view=grid", "/?sort=accuracy", "/runs/whole", "/runs/whole/correlation", "/compare?a=whole"):
+        assert client.get(address).status_code == 200, address
+    refused = client.get("/runs/other")
+    assert refused.status_code == 422
+    assert "other cannot be read" in refused.text
+
+
+def test_a_damaged_table_or_audit_breaks_no_other_page(beside: tuple[Path, Run, Run]) -> None:
+    folder, _, other = beside
+    (other.path / "results/correlation.parquet").unlink()
+    (other.path / "results/correlation.parquet").write_text("no table")
+    for audit in (DEEP, "3", '{"recommendation": [3], "header": [[]], "cells": [3, [1]], "warnings": [{}]}'):
+        (other.path / "audit.json").write_text(audit)
+        client = TestClient(create_app(Library(folder)), base_url="http://localhost", raise_server_exceptions=False)
+        for address in ("/", "/?view=grid", "/runs/whole", "/compare?a=whole&b=whole"):
+            assert client.get(address).status_code == 200, address
+        assert client.get("/runs/other").status_code in (200, 422)
+        assert client.get("/runs/other/playground?text=good&live=1").status_code == 200
+
+
+def test_a_folder_of_runs_that_was_removed_is_said_and_stops_nothing(beside: tuple[Path, Run, Run]) -> None:
+    folder, _, _ = beside
+    library = Library(folder)
+    client = TestClient(create_app(library), base_url="http://localhost", raise_server_exceptions=False)
+    assert len(get(client, "/", "json")["runs"]) == 2
+    folder.rename(folder.with_name("moved"))
+    library._looked = 0.0
+    assert "cannot be read any more" in client.get("/").text
+    assert client.get("/runs/whole").status_code == 404
+    folder.with_name("moved").rename(folder)
+    library._looked = 0.0
+    assert len(get(client, "/", "json")["runs"]) == 2
+
+
+def test_comparing_with_one_run_says_what_is_missing_and_the_page_offers_no_such_link(tmp_path: Path) -> None:
+    webruns.make_run(tmp_path, "only", webruns.examples(webruns.SENTENCES), experiments=["correlation"])
+    client = TestClient(create_app(Library(tmp_path)), base_url="http://localhost")
+    for address in ("/", "/runs/only"):
+        page = client.get(address).text
+        assert "Compare with another run" not in page, address
+        assert "Compare A and B" not in page, address
+    compared = client.get("/compare")
+    assert compared.status_code == 200
+    assert "A comparison needs two runs" in compared.text
+
+
+def test_texts_that_were_put_in_another_order_are_not_shown_beside_the_rows(tmp_path: Path) -> None:
+    """As many texts as before, so their number says nothing."""
+    import heedful
+
+    lines = [f"{text} number {i},{('no', 'yes')[i % 2]}" for i, text in enumerate(webruns.SENTENCES * 3)]
+    lines = [line.replace(" ,", " ;", 1) if line.count(",") > 1 else line for line in lines]
+    own = tmp_path / "own.csv"
+    own.write_text("\n".join(["text,label", *lines]))
+    options: dict[str, Any] = {"encoder": "average", "embedding_dim": 4, "hidden_dim": 4, "epochs": 1}
+    run = heedful.train(str(own), runs=tmp_path / "runs", **options)
+    heedful.run("permutation", run)
+    shown = TestClient(create_app(Library(tmp_path / "runs")), base_url="http://localhost")
+    before = shown.get(f"/runs/{run.name}/examples/0", params={"format": "json", "live": 1}).json()["text"]
+    shutil.rmtree(run.path / "texts")
+    afresh = TestClient(create_app(Library(tmp_path / "runs")), base_url="http://localhost")
+    read = afresh.get(f"/runs/{run.name}/examples/0", params={"format": "json", "live": 1})
+    assert read.json()["text"] == before
+    own.write_text("\n".join(["text,label", *lines[::-1]]))
+    changed = TestClient(create_app(Library(tmp_path / "runs")), base_url="http://localhost")
+    refused = changed.get(f"/runs/{run.name}/examples/0", params={"format": "json", "live": 1})
+    assert "have changed since these results were made" in refused.text
+
+
+def test_what_was_measured_says_on_how_many_texts_and_no_page_says_none(tmp_path: Path) -> None:
+    run = webruns.make_trial(tmp_path, "Bert", webruns.SENTENCES, limit=4)
+    folder = run.path.parent
+    webruns.make_run(folder, "made", webruns.examples(webruns.SENTENCES), experiments=["correlation"])
+    client = TestClient(create_app(Library(folder)), base_url="http://localhost")
+    overview = unescape(client.get("/").text)
+    assert re.search(r">Bert-model</a>.*?on reviews.csv", overview)  # a model by its name, not by that of the file
+    assert re.search(r"0\.750 <span class=\"quiet\">of 6 texts", overview)
+    for address in ("/", "/?view=grid", f"/runs/{run.name}", "/runs/made", f"/compare?a={run.name}&b=made"):
+        assert "seed None" not in client.get(address).text, address
+    assert "measured on</dt><dd>6 texts" in client.get("/runs/made").text
+    assert "of 6 texts" in client.get(f"/compare?a=made&b={run.name}").text
+    other = client.get("/compare", params={"a": "made", "format": "json"}).json()
+    assert {other["a"]["run"], other["b"]["run"]} == {"made", run.name}  # not with itself
+
+
+def test_words_come_as_far_as_time_allows_and_go_on_when_asked_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from heedful.report import sample
+
+    own, asked = sample.leave_words_out, list[int]()
+
+    def slow(model: Any, examples: Any) -> Any:
+        if len(asked) % 6 == 5:
+            asked.append(0)
+            raise TooLong("too long")
+        asked.append(len(examples))
+        return own(model, examples)
+
+    monkeypatch.setattr(sample, "leave_words_out", slow)
+    client = TestClient(create_app(Library(folder)), base_url="http://localhost")
+    page = client.get(f"/runs/{A}/words").text
+    assert "as many as fit into the time of a question" in page
+    done = []
+    for _ in range(6):
+        found = data(client, f"/runs/{A}/words")
+        done.append((found["texts"], found["of"]))
+        if found["texts"] == found["of"]:
+            break
+    assert done[0][0] < done[0][1] == len(TEXTS)
+    assert done == sorted(done)
+    assert done[-1] == (len(TEXTS), len(TEXTS))
+    monkeypatch.setattr(sample, "leave_words_out", own)
+    whole = data(TestClient(create_app(Library(folder)), base_url="http://localhost"), f"/runs/{A}/words")
+    assert whole["words"] == found["words"]
+
+
+def test_the_playground_says_what_the_audit_recommends(tmp_path: Path) -> None:
+    run = webruns.make_run(tmp_path, "made", webruns.examples(webruns.SENTENCES), experiments=["correlation"])
+    client = TestClient(create_app(Library(tmp_path)), base_url="http://localhost")
+    address = "/runs/made/playground?text=a+good+film&live=1"
+    assert "audit" not in client.get(address).text
+    audit = {"recommendation": ["Use LRP: it gets 92%."], "header": [], "cells": [], "warnings": []}
+    run.write_audit({**audit, "recommended": "lrp"}, "")
+    page = client.get(address).text
+    assert "Use LRP: it gets 92%." in page
+    (card,) = re.findall(
+        r'<article class="method" data-method="(\w+)"[^>]*>\s*<h3>[^<]* <span class="badge for">', page
+    )
+    assert card == "lrp"
+    run.write_audit(audit, "")  # of an older audit, that names it in words alone
+    assert "Use LRP: it gets 92%." in client.get(address).text
+
+
+def test_a_model_of_the_hub_that_a_run_folder_names_is_not_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import huggingface_hub
+
+    run = webruns.make_trial(tmp_path, "Bert", webruns.SENTENCES, limit=4)
+    info = json.loads((run.path / "config.json").read_text())
+    info["config"]["source"]["place"] = "hf:someone/something"
+    (run.path / "config.json").write_text(json.dumps(info))
+    write_sums(run.path, SEALED_TRIAL)
+    asked: list[bool] = []
+
+    def snapshot(*_: Any, local_files_only: bool = False, **__: Any) -> str:
+        asked.append(local_files_only)
+        raise FileNotFoundError
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
+    client = TestClient(create_app(Library(run.path.parent)), base_url="http://localhost")
+    refused = client.post(f"/runs/{run.name}/playground", json={"text": "good"})
+    assert refused.status_code == 422
+    assert "the hub was not to be asked" in refused.json()["error"]
+    assert asked
+    assert all(asked)

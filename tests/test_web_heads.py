@@ -292,3 +292,20 @@ def test_the_changes_of_a_batch_are_each_texts_own() -> None:
     assert together[2, 0] == pytest.approx(0.2)
     assert change_heads(asked)(2, weights) is weights
     assert find("heads").needs == {"attends", "edits_attention"}
+
+
+def test_the_view_opens_at_the_head_that_is_worth_most(
+    client: TestClient, trial: Run, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    told = ask(client, trial, example=1)
+    worth = {(one["layer"], one["head"]): one["mean"] for one in told["worth"] if one["operation"] == "uniform"}
+    best = max((one for one in told["worth"]), key=lambda one: one["mean"])
+    assert (told["layer"], told["head"]) == (best["layer"], best["head"])
+    assert len(worth) == LAYERS * HEADS
+    assert (ask(client, trial, example=1, layer=0)["layer"], ask(client, trial, example=1, head=1)["head"]) == (0, 1)
+    bare = webruns.make_trial(tmp_path_factory.mktemp("bare"), "Bert", TEXTS, "permutation")
+    alone = TestClient(create_app(Library(bare.path.parent)), base_url="http://localhost")
+    assert ask(alone, bare, text=TEXTS[0])["layer"] == 0  # nothing is known of any
+    measured = ask(alone, bare, text=TEXTS[0], measure="1")
+    best = max((one for one in measured["worth"]), key=lambda one: one["here"])
+    assert (measured["layer"], measured["head"]) == (best["layer"], best["head"])

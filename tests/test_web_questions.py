@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,9 @@ from heedful.server import question
 from heedful.server.app import create_app
 from heedful.server.live import inference
 from heedful.server.pages import playground
-from heedful.server.question import Left, ModelQuestion, TooLong, check, not_counted
+from heedful.server.question import Left, ModelQuestion, TooLong, alone, check, not_counted
 from heedful.server.stored.library import Library
+from heedful.server.turns import Turn, Turns
 
 RUN = "made-average-additive-s0-1"
 LONG = 60.0  # seconds after which a test gives up: no assertion about time
@@ -169,3 +171,113 @@ def test_loading_a_model_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None
     assert ModelQuestion(30).work(answer) == "answered"
     with pytest.raises(TooLong):
         ModelQuestion(28).work(answer)
+
+
+def test_long_questions_of_one_client_do_not_make_the_short_one_of_another_wait() -> None:
+    """Six questions that never end fill the queue; another client's is answered while they are under way."""
+    lane_turns, ended = Turns(at_once=2), threading.Event()
+    others = [ModelQuestion(LONG, Turn(lane_turns, "greedy")) for _ in range(6)]
+
+    def never() -> None:
+        while not ended.wait(0.002):
+            check()
+
+    def ask(asked: ModelQuestion) -> None:
+        with pytest.raises(Left):
+            asked.work(never)
+
+    threads = [threading.Thread(target=ask, args=[asked], daemon=True) for asked in others]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(3):
+            assert ModelQuestion(LONG, Turn(lane_turns, "other")).work(lambda: "answered") == "answered"
+        assert all(thread.is_alive() for thread in threads)
+        assert lane_turns.running["greedy"] <= 2
+    finally:
+        for asked in others:
+            asked.leave()
+        for thread in threads:
+            thread.join(LONG)
+    assert not lane_turns.waiting
+    assert not lane_turns.running.total()
+
+
+def test_turns_go_round_by_client_and_within_a_client_to_the_shortest_question() -> None:
+    turns = Turns(at_once=1)
+    holder = Turn(turns, "a")
+    assert holder.begin(lambda: False)
+    assert not holder.is_over()  # nobody waits
+    for client, seconds in (("a", 0.0), ("a", 3.0), ("b", 9.0), ("b", 5.0), ("c", 7.0)):
+        waiting = Turn(turns, client)
+        waiting.seconds = seconds
+        turns.waiting.append(waiting)
+    order = []
+    holder.end()
+    while turns.waiting:
+        one = turns.next()
+        assert one is not None
+        turns.waiting.remove(one)
+        turns.count += 1
+        turns.last[one.client] = turns.count
+        order.append((one.client, one.seconds))
+    assert order == [("b", 5.0), ("c", 7.0), ("a", 0.0), ("b", 9.0), ("a", 3.0)]
+
+
+def test_who_waits_for_a_lock_has_no_turn_meanwhile() -> None:
+    """Else a question that holds it and has given way would never get its turn again."""
+    turns, lock, met = Turns(at_once=1), threading.Lock(), []
+
+    def locked(name: str) -> str:
+        with alone(lock):
+            until = time.monotonic() + 0.3
+            while time.monotonic() < until:
+                check()
+            met.append(name)
+        return name
+
+    questions = [ModelQuestion(LONG, Turn(turns, name)) for name in "abc"]
+    threads = [
+        threading.Thread(target=asked.work, args=[lambda name=name: locked(name)], daemon=True)
+        for asked, name in zip(questions, "abc", strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LONG)
+    assert sorted(met) == ["a", "b", "c"]
+
+
+def test_closing_ends_the_questions_under_way(folder: Path, endless: Endless) -> None:
+    application = create_app(Library(folder))
+    client = TestClient(application, base_url="http://localhost")
+    answers: list[int] = []
+    asking = threading.Thread(
+        target=lambda: answers.append(client.post(f"/runs/{RUN}/playground", json={"text": "good"}).status_code)
+    )
+    asking.start()
+    assert endless.began.wait(LONG)
+    application.close()
+    asking.join(LONG)
+    assert answers == [499]
+    assert endless.why is Left
+    assert client.post(f"/runs/{RUN}/decode", json={"text": "good", "weights": [1]}).status_code == 499
+
+
+def test_values_that_no_text_has_are_answered_with_a_sentence(folder: Path) -> None:
+    client = TestClient(create_app(Library(folder)), base_url="http://localhost", raise_server_exceptions=False)
+    wrong: list[tuple[str, dict[str, Any]]] = [
+        *(("playground", {"text": "a good film", "edit": {"position": p, "word": "x"}}) for p in (True, False, 10**25)),
+        *((kind, {"example": 10**25}) for kind in ("decode", "adversary", "attention")),
+        *((kind, {"example": -1}) for kind in ("decode", "attention")),
+        ("decode", {"example": 0, "weights": [10**400]}),
+        ("decode", {"example": 0, "weights": {"0": 1}}),
+        ("adversary", {"example": 0, "epsilon": True}),
+        ("adversary", {"example": 0, "epsilon": 10**400}),
+        ("attention", {"example": 0, "layer": 10**25}),
+        ("playground", {"text": "good", "target": 10**25}),
+    ]
+    for address, body in wrong:
+        answered = client.post(f"/runs/{RUN}/{address}", json=body)
+        assert answered.status_code in (404, 422), (address, body, answered.text)
+        assert answered.json()["error"]

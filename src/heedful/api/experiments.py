@@ -92,7 +92,10 @@ def run(
     *_, task = answers.plan.of("experiment")
     for failure in answers.report.failed:
         raise Mistake(f"{failure.task.name}: {failure.error}")
-    return ExperimentRows(experiment, answers.run.results.rows(experiment, task.key))
+    about = answers.run
+    return ExperimentRows(
+        experiment, about.results.rows(experiment, task.key), about.labels, str(about.info["task"]), asked.options
+    )
 
 
 def run_experiments(
@@ -266,4 +269,4 @@ def ask_loaded(asked: Request, model: Model, examples: Mapping[int, Example], pr
     places = np.array(sorted(examples), dtype=np.int64)[select_places(len(examples), asked)]
     with progress.bar(asked.experiment, total=len(places)) as bar:
         table = ask_model(model, examples, places, asked, model.seed, bar)
-    return ExperimentRows(asked.experiment, table)
+    return ExperimentRows(asked.experiment, table, tuple(model.labels), model.task, asked.options)

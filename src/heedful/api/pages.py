@@ -17,10 +17,14 @@ from heedful.explanation.explanation import Explanation
 from heedful.records import Example
 
 if TYPE_CHECKING:
+    from heedful.explanation.record import Explained
     from heedful.models.model import Model
     from heedful.report.export import Written
     from heedful.report.findings import Findings, Illustrated
     from heedful.store.run import Run
+
+
+FAST_AT_ONCE, SLOW_AT_ONCE = 64, 4  # texts: of models whose structure saves most of the work, and of others
 
 
 def write_report(
@@ -49,7 +53,7 @@ def write_report(
     subjects = list(map(findings.Illustrated, found))
     for place, run in enumerate(opened if texts else ()):
         subjects[place] = illustrate(run, found[place], (*folders, *run.data_folders), progress)
-    progress.say("draw the page")
+    progress.say("draw the page and its figures")
     export.write_page(page.page(subjects, command), Path(output))
     drawn: list[Path] = []
     for subject in subjects if figures is not None else ():
@@ -82,7 +86,11 @@ def illustrate(run: Run, findings: Findings, data_dirs: Sequence[Path], progress
         for some in ([choice.place for choice in choices], places)
     )
     counted_places = choose_sample(examples, counted_size(model))
-    counted = leave_words_out(model, [examples[place] for place in counted_places])
+    if set(counted_places) <= set(by_place):  # what was asked is not asked again
+        counted = looked_and_relied([by_place[place] for place in counted_places])
+    else:
+        with progress.bar(f"leave out the words of {len(counted_places):,} texts", len(counted_places)) as bar:
+            counted = leave_words_out(model, [examples[place] for place in counted_places], bar.advance)
     opening = None if first is None else Opening(first, by_place[first], arithmetic_of(model, examples[first]))
     return Illustrated(findings, examples, choices, chosen, sample, places, counted, counted_places, opening)
 
@@ -103,20 +111,38 @@ def explain_for_people(model: Model, examples: list[Example], progress: Progress
     What a missing word changes is told of the probability, a number people know.
     """
     from heedful.explainers import EXPLAINERS
-    from heedful.explainers.methods import usual
+    from heedful.explainers.methods import usual, usual_control
+    from heedful.explainers.perturbation.one_word import has_structure
     from heedful.report.cards import STEPS, takes_steps
 
     able = [EXPLAINERS[name] for name in usual() if EXPLAINERS[name].fits(model.network)]
+    able = able or [usual_control()]
     by_path = [(one.name, STEPS if takes_steps(one) else {}) for one in able if not one.one_word]
     by_word = [(one.name, {"of": "probability"}) for one in able if one.one_word]
-    shown = []
-    for some in (by_path, by_word):
-        if some:
-            shown.append(explain(model, examples, some, progress=progress).by_word())  # noqa: PERF401
+    at_once = FAST_AT_ONCE if has_structure(model.network) else SLOW_AT_ONCE
+    explained: list[Explained] = []
+    with progress.bar(
+        f"explain {len(examples):,} texts by {', '.join(one.label for one in able)}", len(examples)
+    ) as bar:
+        for first in range(0, len(examples), at_once):
+            some = examples[first : first + at_once]
+            shown = [explain(model, some, methods).by_word() for methods in (by_path, by_word) if methods]
+            explained += [
+                replace(parts[0], attributions=tuple(a for part in parts for a in part.attributions))
+                for parts in zip(*shown, strict=True)
+            ]
+            bar.advance(len(some))
+    return Explanation(explained, model.name)
+
+
+def looked_and_relied(explained: Sequence[Explained]) -> Explanation:
+    """Attention and leave-one-out of texts that were explained; nothing of a model that does not attend."""
+    from heedful.explainers.attention import ATTENTION
+    from heedful.explainers.perturbation import OMISSION
+
+    wanted = (ATTENTION.name, OMISSION.name)
+    if not all(set(wanted) <= {a.method for a in one.attributions} for one in explained):
+        return Explanation(())
     return Explanation(
-        tuple(
-            replace(one[0], attributions=tuple(a for each in one for a in each.attributions))
-            for one in zip(*shown, strict=True)
-        ),
-        model.name,
+        replace(one, attributions=tuple(a for a in one.attributions if a.method in wanted)) for one in explained
     )

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from heedful.auditing.outcome.recommend import power, recommend, sensitivity
+from heedful.auditing.outcome.recommend import choose, power, recommend, sensitivity
 from heedful.auditing.outcome.requirements import Outcome
 from heedful.auditing.outcome.standings import Standings
 from heedful.experiments.framework.verdict import Verdict
@@ -69,6 +69,12 @@ class Audit:
         return recommend(self.standings)
 
     @property
+    def recommended(self) -> str | None:
+        """The explainer that it recommends, by name; None where it recommends none."""
+        chosen = choose(self.standings)
+        return None if chosen is None else chosen.method
+
+    @property
     def sensitivity(self) -> str:
         """What these texts could show, and what other thresholds would change."""
         return " ".join(filter(None, (power(self.standings), sensitivity(self.standings))))
@@ -114,6 +120,7 @@ class Audit:
             "model": self.subject.model,
             "data": self.subject.data,
             "folder": None if self.subject.folder is None else str(self.subject.folder),
+            "recommended": self.recommended,
             "recommendation": list(self.recommendation),
             "thresholds": self.standings.thresholds.rule,
             "sensitivity": self.sensitivity,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import sys
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -12,6 +15,7 @@ from heedful.cli.options import DataDir
 from heedful.data.corpora import locate
 from heedful.errors import Mistake
 
+GRACE = 2  # seconds that answers under way have when the server ends
 PORTS = 20  # tried one after the other where none was asked for
 
 
@@ -57,8 +61,22 @@ def serve(
     if open_browser:
         typer.launch(address)
     script.expect()
-    settings = uvicorn.Config(application, log_level="warning", lifespan="off", server_header=False)
-    uvicorn.Server(settings).run(sockets=[listening])
+    settings = uvicorn.Config(
+        application, log_level="warning", lifespan="off", server_header=False, timeout_graceful_shutdown=GRACE
+    )
+
+    class Ending(uvicorn.Server):
+        """Ends questions under way with itself: their threads look whether they are still wanted."""
+
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            application.close()
+            super().handle_exit(sig, frame)
+
+    try:
+        Ending(settings).run(sockets=[listening])
+    except KeyboardInterrupt:  # uvicorn raises the signal again that ended it
+        sys.stdout.flush()
+        os._exit(0)  # without waiting for corpora that are still being read
 
 
 def listen(host: str, port: int | None) -> socket.socket:

@@ -13,7 +13,8 @@ _BUNDLING = Lock()  # of many who ask at once, one does it
 
 @cache
 def vega() -> str:
-    """Vega, Vega-Lite and Vega-Embed (BSD-3-Clause) as one script, from the package that carries them.
+    """Vega, Vega-Lite and Vega-Embed as one script, from the package that carries them, with the licences of all that
+    is in it, which the package leaves out.
 
     Made fit for a <script> element; its names stay inside, except `vegaEmbed`.
     """
@@ -21,7 +22,12 @@ def vega() -> str:
 
     bundle = vl_convert.javascript_bundle("window.vegaEmbed=vegaEmbed;").replace("\r\n", "\n")
     safe = bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
-    return f"(()=>{{{safe}}})();"
+    return f"/*!\n{licences()}*/\n(()=>{{{safe}}})();"
+
+
+def licences() -> str:
+    """Of what draws the figures: whoever passes a page on passes them on, too."""
+    return files("heedful.figures").joinpath("LICENSES.txt").read_text(encoding="utf-8")
 
 
 def drawing() -> str:

@@ -143,9 +143,13 @@ def require(needs: Iterable[str], can: frozenset[str], who: str, model: str = "t
     """Refuse by name a model that lacks what is needed."""
     missing = sorted(set(needs) - can)
     if missing:
-        asked = " and ".join(CAPABILITIES.get(name, f"with {name!r}") for name in missing)
         able = ", ".join(sorted(can)) or "none of it"
-        raise Mistake(f"{who} needs a model {asked} ({', '.join(missing)}); {model} can: {able}.")
+        raise Mistake(f"{who} needs a model {in_words(missing)} ({', '.join(missing)}); {model} can: {able}.")
+
+
+def in_words(abilities: Iterable[str]) -> str:
+    """What completes "a model": "whose attention weights can be read"."""
+    return " and ".join(CAPABILITIES.get(name, f"with {name!r}") for name in abilities)
 
 
 def layer_number(layer: int, layers: int) -> int:

@@ -209,7 +209,7 @@ def _warnings_beside(run: Run) -> list[str]:
             found = {name: other.results.summary(name) for name in that_warn() if other.name != run.name}
             said = warnings_of({name: summary for name, summary in found.items() if summary is not None})
             same = said and other.info["data"]["fingerprint"] == run.info["data"]["fingerprint"]
-        except (Mistake, KeyError, TypeError):
+        except (Mistake, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue  # what is wrong with another run is not this page's matter
         if same:
             return [f"{sentence} (Found of {other.name}.)" for sentence in said]

@@ -43,7 +43,10 @@
       panel.dataset.weights = JSON.stringify(weights);
       panel.dataset.probabilities = JSON.stringify(after);
     };
-    const set = (next) => { weights = next; show(); };
+    const buttons = [...panel.querySelectorAll("button[data-do]")];
+    // Which of the presets is shown: none after a drag.
+    const press = (which) => buttons.forEach((b) => b.hasAttribute("aria-pressed") && b.setAttribute("aria-pressed", String(b.dataset.do === which)));
+    const set = (next, which = "") => { weights = next; press(which); show(); };
 
     const moveTo = (i, event) => {
       const box = chips[i].querySelector("svg").getBoundingClientRect();
@@ -83,8 +86,8 @@
       shuffle: () => shuffleWeights(data.own),
       other: () => data.other,
     };
-    panel.querySelectorAll("button[data-do]").forEach((button) =>
-      button.addEventListener("click", () => set(presets[button.dataset.do]().slice())));
+    buttons.forEach((button) =>
+      button.addEventListener("click", () => set(presets[button.dataset.do]().slice(), button.dataset.do)));
     panel.classList.add("live");
     show();
     said.textContent = data.hint;

@@ -102,7 +102,7 @@ def _section(
         "relied": relied_sentence(words),
         "apart": apart_sentence(words),
         "warnings": [sentence for sentence in (warning(run), *doubts(findings), *findings.warnings) if sentence],
-        "rests": not_made_sentence(findings.tables, "source" in findings.info["config"], findings.path),
+        "rests": not_made_sentence(verdicts, "source" in findings.info["config"], findings.path),
         "asked": question(findings),
         "facts": facts(findings),
         "verdicts": _verdict_rows(verdicts, by_experiment),

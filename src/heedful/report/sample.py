@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -73,13 +73,15 @@ def counted_size(model: Model) -> SampleSize:
     return COUNTED if has_structure(model.network) else SAMPLE
 
 
-def leave_words_out(model: Model, examples: Sequence[Example]) -> Explanation:
+def leave_words_out(
+    model: Model, examples: Sequence[Example], on_done: Callable[[int], None] = lambda texts: None
+) -> Explanation:
     """Attention and leave-one-out, in probabilities, word by word; nothing of a model that does not attend."""
     from heedful.explainers.run import explain
 
     if "attends" not in model.network.can or not examples:
         return Explanation(())
-    return explain(model, examples, [ATTENTION, OMISSION], of="probability").by_word()
+    return explain(model, examples, [ATTENTION, OMISSION], on_done=on_done, of="probability").by_word()
 
 
 def hits(sample: Explanation, evidence: Sequence[Sequence[int] | None], method: str) -> list[bool]:

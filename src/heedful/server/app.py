@@ -10,7 +10,6 @@ from fastapi import FastAPI, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp
 
 from heedful.errors import Mistake
 from heedful.explanation.drawing import STYLE
@@ -35,16 +34,17 @@ STATUS = {Missing: 404, TooLarge: 413, Busy: 503, TooLong: 504}
 
 def create_app(
     library: Library, data_dirs: Sequence[Path] = (), hosts: Sequence[str] = (), any_address: bool = False
-) -> ASGIApp:
+) -> Guard:
     """Everything that `heedful serve` answers.
 
     It answers under the names of this machine, under `hosts`, and with `any_address` under every IP address.
     """
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-    _pages(app, Site(library, StoredTexts(data_dirs)))
+    site = Site(library, StoredTexts(data_dirs))
+    _pages(app, site)
     _errors(app)
     app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"), name="static")
-    return Guard(app, (*LOCAL, *hosts), any_address)
+    return Guard(app, (*LOCAL, *hosts), any_address, site.models.close)
 
 
 def _pages(app: FastAPI, site: Site) -> None:

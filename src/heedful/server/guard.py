@@ -7,9 +7,10 @@ this machine are answered. Headers: no script but ours, no frame around us, noth
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 from fastapi import Request
 from starlette.datastructures import Headers, MutableHeaders
@@ -42,8 +43,15 @@ class TooLarge(Mistake):
 class Guard:
     """The outermost layer: every answer passes it, errors too."""
 
-    def __init__(self, app: ASGIApp, hosts: Collection[str], any_address: bool = False) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        hosts: Collection[str],
+        any_address: bool = False,
+        close: Callable[[], None] = lambda: None,
+    ) -> None:
         self.app, self.hosts = app, frozenset(host.lower() for host in hosts)
+        self.close = close  # ends what is under way, when the server ends
         self.any_address = any_address  # names can be rebound to this machine, numbers cannot
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -73,12 +81,30 @@ class Guard:
             )
         if scope["method"] not in ("GET", "HEAD", "POST"):
             return PlainTextResponse("only GET, HEAD and POST are understood here.", 405)
-        if scope["method"] == "POST" and headers.get("sec-fetch-site", "same-origin") not in (
-            "same-origin",
-            "none",
-        ):
+        if _sent_by_another_page(headers, host, scope["method"]):
             return PlainTextResponse("this was sent by a page of another site, and is refused.", 403)
         return None
+
+
+def _sent_by_another_page(headers: Headers, host: str, method: str) -> bool:
+    """Whether a page of another site sent this, and nobody at the browser followed a link to here.
+
+    Of GET as of POST: a question to a model takes the processor, whoever reads its answer."""
+    origin = headers.get("origin")
+    if origin is not None and _authority(origin) != host:
+        return True
+    if headers.get("sec-fetch-site", "same-origin") in ("same-origin", "none"):
+        return False
+    followed = ("navigate", "document", "?1")
+    told = tuple(headers.get(f"sec-fetch-{name}", "") for name in ("mode", "dest", "user"))
+    return method == "POST" or told != followed
+
+
+def _authority(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""
 
 
 def _is_address(name: str) -> bool:

@@ -260,6 +260,7 @@ class Run:
             return None
         parts = ("recommendation", "header", "cells", "warnings")
         whole = isinstance(found, dict) and all(isinstance(found.get(part), list) for part in parts)
+        whole = whole and all(isinstance(line, list) for line in found["cells"])
         return found if whole else None
 
     def write_audit(self, found: Mapping[str, Any], page: str) -> None:

@@ -124,7 +124,7 @@ def comparisons(runs: Sequence[Finished], study: Study) -> list[Comparison]:
 
 
 def page(name: str, runs: Sequence[Finished], study: Study, notes: str = "") -> str:
-    """The whole comparison as Markdown."""
+    """The whole comparison as Markdown. `notes` are about the study's own corpora, so they stand on pages of these."""
     found, variants = comparisons(runs, study), _compare_variants(runs, study)
     sources = "; ".join(f"`{source.name}`: {source.title}" for source in study.sources)
     lines = [
@@ -136,7 +136,7 @@ def page(name: str, runs: Sequence[Finished], study: Study, notes: str = "") -> 
         *(line for sentence in of_other_versions(runs) for line in (sentence, "")),
         *(line for one in found for headline in one.headlines for line in (headline, "")),
         *variants.headlines,
-        notes,
+        notes if about_own_grid(runs, study) else "",
     ]
     over_runs = verdicts_by_configuration(
         (setting, run.seed, setting, run.verdicts) for setting, here in by_setting(runs, study).items() for run in here
@@ -145,6 +145,11 @@ def page(name: str, runs: Sequence[Finished], study: Study, notes: str = "") -> 
     if study.variants:  # their tables have all measures of all variants already
         tables = list(variants.tables)
     return "\n".join(lines) + "\n" + "\n".join(table.markdown() for table in tables)
+
+
+def about_own_grid(runs: Sequence[Finished], study: Study) -> bool:
+    """Whether these are runs of the published study, all of them on its own corpora."""
+    return bool(runs) and all(run.setting[0] in study.datasets for run in runs)
 
 
 def of_other_versions(runs: Sequence[Finished]) -> list[str]:

@@ -258,6 +258,8 @@ def open_hf(spec: str, options: DataOptions) -> CorpusRows:
         import datasets
     except ImportError:
         raise Mistake("hf: needs the `datasets` library; install it with pip install 'heedful[hf]'.") from None
+    if not locate.fetches() and not locate.exists(Path(spec).expanduser()):
+        raise Mistake(f"hf:{spec} is data of the hub, and the hub was not to be asked (this command fetches nothing).")
     splits = _hf_splits(datasets, spec)
     ledger = Ledger(options.skip_bad)
     sources: list[tuple[Split | None, InputTable]] = []

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -22,6 +24,24 @@ class Location:
 
     folder: Path
     form: Literal["simple", "original"]
+
+
+_FETCHES: ContextVar[bool] = ContextVar("fetches", default=True)
+
+
+@contextmanager
+def nothing_fetched() -> Iterator[None]:
+    """Within, what is not on this machine is not there: the hub is not asked, whatever a name says."""
+    before = _FETCHES.set(False)
+    try:
+        yield
+    finally:
+        _FETCHES.reset(before)
+
+
+def fetches() -> bool:
+    """Whether what is not on this machine may be fetched."""
+    return _FETCHES.get()
 
 
 def user_folder() -> Path:

@@ -7,7 +7,9 @@ spaCy takes a text one white-space separated chunk at a time, so the answer for 
 The one thing that looks beyond a chunk is its last pass over special cases, which matches *words*, such as
 ":" before ")", whether or not a blank is between them. Such a match changes nothing by itself, but it can
 hide a real one beside it. Chunks that could be linked like this are kept in one piece, and the piece is
-what is remembered: the result is spaCy's own, for every text.
+what is remembered: the result is spaCy's own, for every text but those with a chunk that is not written by people
+(`places_to_cut`): spaCy takes signs off the ends of a chunk one at a time and looks at all of the rest each time, so
+19,000 equals signs without a blank take minutes.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from typing import TYPE_CHECKING, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.data.text.chunks import MOST_SIGNS, cut_long, places_to_cut
 from heedful.errors import Mistake, one_of
 from heedful.records import TokenizerName, Words
 
@@ -34,6 +37,7 @@ MEMO_SIZE = 400_000  # pieces remembered, then begun anew; the 290,000 of IMDB's
 TABLE = 0x10000  # characters with a place in our tables; those beyond (emoji) are neither space nor link
 TOGETHER = 200_000  # characters
 MEMO_LENGTH = 60  # longer pieces (addresses, ASCII art) hardly ever come back
+AT_ONCE = 1_000_000  # squared lengths of the pieces of one call, in which other threads wait: .3 s at most
 
 
 Split = tuple[tuple[str, ...], tuple[int, ...]]  # forms, and (start, end, start, end, ...) within the piece
@@ -159,8 +163,8 @@ class MemoisedSpacy:
     """spaCy's blank English tokenizer with a memory of the pieces it has seen."""
 
     def __init__(self) -> None:
-        self._spacy = _blank_english()
-        self._links = Links(self._spacy)
+        self.spacy = _blank_english()
+        self._links = Links(self.spacy)
         self._memo: dict[str, Split] = {}
 
     def __call__(self, text: str) -> Words:
@@ -169,7 +173,7 @@ class MemoisedSpacy:
     def many(self, texts: Sequence[str]) -> list[Words]:
         """The words of several texts. A line break is put between them, which nothing is matched across."""
         joined = "\n".join(texts)
-        begins, ends = self._links.pieces(_codes(joined))
+        begins, ends = cut_long(joined, *self._links.pieces(_codes(joined)))
         pieces = [joined[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
         splits = list(map(self._memo.get, pieces))
         if None in splits:
@@ -190,7 +194,20 @@ class MemoisedSpacy:
         ]
 
     def _learn(self, pieces: set[str]) -> dict[str, Split]:
-        """Ask spaCy for pieces not met before, all in one call.
+        """Ask spaCy for pieces not met before: in one call, or in several where they are long (`AT_ONCE`)."""
+        new: dict[str, Split] = {}
+        together: list[str] = []
+        work = 0
+        for piece in pieces:
+            together.append(piece)
+            work += len(piece) ** 2
+            if work >= AT_ONCE:
+                new |= self._ask(together)
+                together, work = [], 0
+        return new | self._ask(together) if together else new
+
+    def _ask(self, pieces: Sequence[str]) -> dict[str, Split]:
+        """Some pieces in one call.
 
         A line break between two pieces is a word of its own for spaCy, so nothing is matched across it.
         """
@@ -199,7 +216,7 @@ class MemoisedSpacy:
         forms: list[str] = []
         spans: list[int] = []
         begin = 0
-        for start, length in [*self._spacy(joined).to_array(["IDX", "LENGTH"]).tolist(), (len(joined), 0)]:
+        for start, length in [*self.spacy(joined).to_array(["IDX", "LENGTH"]).tolist(), (len(joined), 0)]:
             if length == 0 or joined[start] == "\n":
                 new[joined[begin:start]] = tuple(forms), tuple(spans)
                 forms, spans, begin = [], [], start + 1
@@ -277,7 +294,8 @@ class MostWords:
         runs = int(letter[:1].sum()) + int((letter[1:] & ~letter[:-1]).sum())
         signs = len(codes) - int((letter | self._space[codes]).sum())
         more = self._more
-        return runs + signs + sum([more[run] for run in re.findall(r"[A-Za-z]+", text) if run in more])
+        cut = len(places_to_cut(text)) if len(text) > MOST_SIGNS else 0
+        return runs + signs + cut + sum([more[run] for run in re.findall(r"[A-Za-z]+", text) if run in more])
 
 
 @cache

@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as RichProgress
 
 Send = Callable[[dict[str, Any]], None]
+LINE_EVERY = 8.0  # seconds between two lines about the same task
 RELAY_EVERY = 0.3  # seconds between two messages about the same bar
 
 
@@ -45,6 +46,23 @@ class ProgressBar:
         pass
 
 
+class LineBar(ProgressBar):
+    """Where there is no terminal: a line now and then, so that nobody takes a long task for a dead one."""
+
+    def __init__(self, say: Callable[[str], None], name: str, total: int) -> None:
+        super().__init__(say)
+        self.name, self.total, self.done = name, total, 0
+        self.began = self.told = time.monotonic()
+
+    def show(self, amount: int, detail: str | None) -> None:
+        self.done += amount
+        now = time.monotonic()
+        if now - self.told >= LINE_EVERY:
+            self.told = now
+            more = "" if detail is None else f", {detail}"
+            self.say(f"{self.name}: {self.done:,} of {self.total:,} after {now - self.began:.0f} s{more}")
+
+
 class RichBar(ProgressBar):
     """A bar on a terminal."""
 
@@ -72,7 +90,7 @@ class Progress:
     def bar(self, name: str, total: int) -> Iterator[ProgressBar]:
         if self.quiet or not self.console.is_terminal:
             self.say(name)
-            yield ProgressBar(self.say)
+            yield ProgressBar(self.say) if self.quiet else LineBar(self.say, name, total)
             return
         with RichProgress(*columns(), console=self.console, transient=True) as rich:
             rich.add_task(name, total=total, detail="")

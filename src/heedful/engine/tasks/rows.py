@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,8 +18,10 @@ from heedful.data.text.batching import Encoded
 from heedful.engine.running.progress import ProgressBar
 from heedful.engine.tasks.task import Request
 from heedful.errors import Mistake
+from heedful.experiments.framework.description import Result
 from heedful.experiments.framework.other_runs import OtherRun
 from heedful.experiments.framework.parts import no_runs
+from heedful.experiments.framework.verdict import Verdict
 from heedful.models.model import Model
 from heedful.models.network import token_budget
 from heedful.records import Batch, Example
@@ -30,12 +34,31 @@ Ints = NDArray[np.int64]
 TOKENS, TEXTS = 2**13, 256  # of a batch: gradients keep every step's tensors, so this bounds memory
 
 
-@dataclass(frozen=True)
+SHOWN = 5  # rows that stand for all where they are looked at
+WIDEST = 12  # columns of them
+
+
+@dataclass(frozen=True, repr=False)
 class ExperimentRows:
-    """What `heedful.run` returns: an experiment's rows, and their summary."""
+    """What `heedful.run` returns: an experiment's rows, and their summary. A notebook shows what they say."""
 
     experiment: str
     table: pa.Table
+    labels: tuple[str, ...] = ()
+    task: str = "classification"
+    options: Mapping[str, Any] = field(default_factory=dict)  # that it was asked with
+
+    @cached_property
+    def verdict(self) -> Verdict | None:
+        """What they say of the question; None of an experiment that says nothing, and of too few rows."""
+        about = experiments.find(self.experiment)
+        if about.judge is None:
+            return None
+        with suppress(KeyError, ValueError, ArithmeticError):  # a few texts can leave nothing to judge
+            return about.verdict(
+                Result(self.experiment, self.table, self.summary, self.options, self.labels, self.task)
+            )
+        return None
 
     @cached_property
     def summary(self) -> dict[str, Any]:
@@ -47,6 +70,36 @@ class ExperimentRows:
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
+
+    def __repr__(self) -> str:
+        """The question, of how many texts, what they say, and the first rows."""
+        return "\n".join([*self._said(), "", self._head().to_string(index=False), self._rest()])
+
+    def _repr_html_(self) -> str:
+        question, *said = map(escape, self._said())
+        table = self._head().to_html(index=False, border=0, na_rep="")
+        return "".join([f"<p><b>{question}</b></p>", *(f"<p>{one}</p>" for one in said), table, self._rest("p")])
+
+    def _said(self) -> list[str]:
+        about, n = experiments.find(self.experiment), len(self.table["example"].unique())
+        rows = "" if n == len(self) else f", {len(self):,} rows"
+        verdict = self.verdict
+        judged = [] if verdict is None else [f"{verdict.answer}. {verdict.sentence}"]
+        return [about.question, f"{self.experiment}, asked of {n:,} text{'s' * (n != 1)}{rows}.", *judged]
+
+    def _head(self) -> pd.DataFrame:
+        """The first rows, without columns of lists."""
+        import pyarrow.types as kinds
+
+        plain = [field.name for field in self.table.schema if not kinds.is_nested(field.type)][:WIDEST]
+        frame: pd.DataFrame = self.table.select(plain).slice(0, SHOWN).to_pandas()
+        return frame.round(3)
+
+    def _rest(self, tag: str = "") -> str:
+        shown = len(self._head().columns)
+        more = f", {shown} of {self.table.num_columns} columns" if shown < self.table.num_columns else ""
+        said = f"The first {min(SHOWN, len(self)):,} of {len(self):,} rows{more}; all: .to_pandas(), .table, .summary."
+        return f"<{tag}>{escape(said)}</{tag}>" if tag else said
 
 
 @dataclass(frozen=True)

@@ -127,5 +127,6 @@ CONICITY = Experiment(
             Statistic("conicity", "overall.mean", "Conicity: mean cosine of the states of a text with their mean."),
         ),
         examples=reasons,
+        has_say=False,
     ),
 )

@@ -15,7 +15,7 @@ from heedful.experiments.framework.experiment import Floats, Ints, States
 from heedful.explainers import EXPLAINERS
 from heedful.explainers.collect import passes
 from heedful.explainers.explainer import Explainer
-from heedful.models.network import Network, Output
+from heedful.models.network import Network, Output, in_words
 from heedful.records import Batch
 
 SOFT = "soft"  # beside the ways of removing words: elements of their embeddings are dropped
@@ -37,7 +37,7 @@ class Spoken(NamedTuple):
 class Supported(NamedTuple):
     methods: dict[str, ScoringMethod]
     operators: list[str]
-    left_out: list[str]  # "attention: needs attends"
+    left_out: list[str]  # "attention: needs a model whose attention weights can be read"
 
 
 def supported(
@@ -54,7 +54,7 @@ def supported(
     def can(name: str, needs: frozenset[str]) -> bool:
         missing = sorted(needs - model.can)
         if missing:
-            left_out.append(f"{name}: needs {' and '.join(missing)}")
+            left_out.append(f"{name}: needs a model {in_words(missing)}")
         return not missing
 
     for name in options:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from heedful.experiments.framework.parts import no_runs, no_warning
+from heedful.experiments.framework.verdict import Verdict
 from heedful.registry import EXPERIMENTS
 
 Summaries = Mapping[str, Mapping[str, Any]]  # by experiment
@@ -28,16 +29,18 @@ def not_made(made: Collection[str], other_data: bool) -> list[str]:
     return [
         name
         for name, experiment in EXPERIMENTS.items()
-        if name not in made
-        and experiment.judge is not None
-        and not (other_data and experiment.takes.runs is not no_runs)
+        if name not in made and experiment.counts and not (other_data and experiment.takes.runs is not no_runs)
     ]
 
 
-def not_made_sentence(made: Collection[str], other_data: bool, path: str) -> str:
-    """Which tests the headline does not rest on, and the command that makes them; empty where it rests on all."""
-    missing = not_made(made, other_data)
+def not_made_sentence(verdicts: Mapping[str, Verdict], other_data: bool, path: str) -> str:
+    """Which tests the headline does not rest on, and the command that makes them; empty where it rests on all.
+
+    `verdicts` are those of the page, that of words which are known to decide among them: what has no say is not a test
+    that the headline rests on."""
+    missing = not_made(verdicts, other_data)
     if not missing:
         return "It rests on all tests there are."
-    count = f"{len(made)} of {len(made) + len(missing)} tests"
+    made = sum(verdict.counts for verdict in verdicts.values())
+    count = f"{made} of {made + len(missing)} tests"
     return f"It rests on {count}. Not made: {', '.join(missing)} (heedful run TEST --model {path})."

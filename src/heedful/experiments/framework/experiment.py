@@ -116,15 +116,20 @@ class Experiment:
             return self.pages.examples(trial)
         return ends_of_columns(self.columns, trial)
 
+    @property
+    def counts(self) -> bool:
+        """Whether the headline rests on its verdict, too: not where models whose attention is right cannot be told by
+        it from those whose attention is irrelevant."""
+        return self.judge is not None and self.pages.has_say and (self.name not in KNOWN or KNOWN[self.name].tells)
+
     def verdict(self, trial: Result) -> Verdict | None:
         """What the experiment says, and `undecided` where its interval does not allow to say it (certainty.py)."""
         if self.judge is None:
             return None
         texts = len(pc.unique(trial.table["example"]))
-        found = replace(settle(self.judge(trial), texts), scale=self.scale)
-        if self.name not in KNOWN:
-            return found
-        return replace(found, source=beside_bars(self.name), counts=found.counts and KNOWN[self.name].tells)
+        settled = settle(self.judge(trial), texts)
+        found = replace(settled, scale=self.scale, counts=settled.counts and self.counts)
+        return found if self.name not in KNOWN else replace(found, source=beside_bars(self.name))
 
     def compare(self, evidence: Evidence) -> Comparison:
         """Runs of a study beside published numbers."""

@@ -50,6 +50,7 @@ class Presentation:
     examples: Callable[[Result], Iterable[Reason]] | None = None  # None: the texts at both ends of the first column
     tabulate: Callable[[Evidence], Comparison] | None = None  # None: the measures beside published numbers
     weights: WeightsPair | None = None
+    has_say: bool = True  # in the headline: whether people would point at the same words has none, for example
     # The warning that an outcome (a summary) puts on every other conclusion about the same data; empty: none.
     warn: Callable[[Mapping[str, Any]], str] = no_warning
 

@@ -122,6 +122,7 @@ RATIONALES = Experiment(
         ),
         draw=figures_of(("precision", "iou_f1", "auprc", "best_f1")),
         examples=reasons,
+        has_say=False,
     ),
     audit=ForAudit(
         measures=(

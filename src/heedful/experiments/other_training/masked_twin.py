@@ -187,6 +187,7 @@ MASKED_TWIN = Experiment(
         ),
         draw=figures,
         examples=reasons,
+        has_say=False,
     ),
     audit=ForAudit(
         measures=(

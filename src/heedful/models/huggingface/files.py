@@ -70,8 +70,9 @@ def _from_hub(name: str, revision: str | None, offline: bool) -> Path:
         raise Mistake(f"there is no folder {name}, and it is no id of a model on the hub either.") from None
     except (LocalEntryNotFoundError, OSError):
         pass
-    if offline:
-        raise Mistake(f"{name} is not on this machine, and the hub was not to be asked (offline).")
+    if offline or not locate.fetches():
+        why = "offline" if offline else "this command fetches nothing"
+        raise Mistake(f"{name} is not on this machine, and the hub was not to be asked ({why}).")
     try:
         return fetch(local=False)
     except Exception as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.data.corpora.locate import nothing_fetched
 from heedful.errors import Mistake, one_of
 from heedful.explainers.methods import loadable, usual
 from heedful.records import Example, Words
@@ -35,6 +36,7 @@ Floats = NDArray[np.float64]
 KEPT_MODELS = 3
 KEPT_ANSWERS = 128  # what a model saw of recent texts, and said of them: a drag then costs one product, not a pass
 THREADS = 1  # of torch: one text has too little work to share, and waiting threads take each other's time
+PARTS = 16  # of the texts whose words are left out: what is done of them is kept when time runs out
 ENOUGH = STEPS | {"max_steps": 200}  # while someone waits
 
 
@@ -47,7 +49,8 @@ class LoadedModel:
         from heedful.store.run import Run
 
         _ready_for_questions()
-        self.model = load(Run(entry.path))
+        with nothing_fetched():  # a run folder can name any model of the hub
+            self.model = load(Run(entry.path))
         editable = "edits_attention" in self.model.network.can
         self._observe = observer(self.model.network) if editable else None  # None: its attention is its own
         self._answers = Recent(KEPT_ANSWERS)
@@ -66,8 +69,8 @@ class LoadedModel:
     def edited(self, example: Example, position: object, word: object) -> Example:
         """With another word at a position, or without it (None)."""
         words = example.passage
-        if not isinstance(position, int) or not 0 <= position < len(words):
-            raise Mistake(f"there is no word at position {position!r}: this text has {len(words)}.")
+        if not isinstance(position, int) or isinstance(position, bool) or not 0 <= position < len(words):
+            raise Mistake(f"there is no word at position {str(position)[:40]}: this text has {len(words)}.")
         start, end = words.offsets[position]
         new = "" if word is None else checked_text(word, "word")
         before, after = words.text[:start], words.text[end:]
@@ -155,12 +158,26 @@ class LoadedModel:
 
         return self.remember(("explained", example, method, target), answer)
 
-    def leave_words_out(self, examples: Sequence[Example]) -> Explanation:
-        """Attention and leave-one-out of texts whose words are to be counted."""
+    def leave_words_out(self, examples: Mapping[int, Example]) -> tuple[Explanation, list[int]]:
+        """Attention and leave-one-out of texts whose words are to be counted, and their places: of as many as fit into
+        the time, spread over all; who asks again goes on from there."""
+        from heedful.explanation.explanation import Explanation
         from heedful.report.sample import leave_words_out
 
-        key = ("sample", tuple(example.id for example in examples))
-        return self.remember(key, lambda: leave_words_out(self.model, examples))
+        done: dict[int, Explained] = {}
+        places = list(examples)
+        for first in range(min(PARTS, len(places))):
+            some = places[first::PARTS]
+            key = ("sample", tuple(examples[place].id for place in some))
+            try:
+                texts = [examples[place] for place in some]
+                answered = self.remember(key, lambda texts=texts: leave_words_out(self.model, texts))  # type: ignore[misc]
+            except TooLong:
+                if not done:
+                    raise
+                break
+            done |= dict(zip(some, answered, strict=False))  # nothing of a model that does not attend
+        return Explanation(done[place] for place in sorted(done)), sorted(done)
 
     def word_of(self, example: Example) -> NDArray[np.int64]:
         """The word that each of the positions of `seen` belongs to: (positions,)."""
@@ -224,6 +241,11 @@ class Models:
         self._kept: OrderedDict[tuple[str, Stamp], LoadedModel] = OrderedDict()
         self._loading: defaultdict[tuple[str, Stamp], Lock] = defaultdict(Lock)  # of many who ask, one loads it
         self.long, self.quick = Lane(), Lane()
+
+    def close(self) -> None:
+        """The server ends: questions under way end, too."""
+        self.long.close()
+        self.quick.close()
 
     def get(self, entry: RunEntry) -> LoadedModel:
         from heedful.engine.running.processors import use_threads

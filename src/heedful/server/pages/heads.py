@@ -67,10 +67,12 @@ def heads_page(site: Site, request: Request, name: str, asked: dict[str, Any]) -
     if changes and not editable:
         raise Mistake(f"{model.model.name} cannot be asked under other attention weights.")
     found = look_into_heads(model, part, changes)
-    layer, head = _number(asked, "layer", layers), _number(asked, "head", heads)
     measured = measure_heads(model, part, own) if str(asked.get("measure") or "") == "1" else None
     stored = _stored(site, entry, asked) if window.of == 1 else []
     worth = _worth(entry, stored if measured is None else measured)
+    layer, head = worth_most(worth) if asked.get("layer") is asked.get("head") is None else (None, None)
+    if layer is None or head is None or layer >= layers or head >= heads:
+        layer, head = _number(asked, "layer", layers), _number(asked, "head", heads)
     source = {name: asked[name] for name in ("text", "query", "example", "split") if asked.get(name) is not None}
     data = {
         "run": entry.name,
@@ -146,6 +148,17 @@ def _worth(entry: RunEntry, here: list[dict[str, Any]]) -> list[Worth]:
         }
         for layer, head, operation in sorted(on_this.keys() | in_all.keys())
     ]
+
+
+def worth_most(worth: list[Worth]) -> tuple[int | None, int | None]:
+    """The head whose change moves the output most: over the run's texts where they were asked about, else on this
+    one. (None, None) where nothing was measured."""
+    for known in ("mean", "here"):
+        sizes = [(one[known], -one["layer"], -one["head"]) for one in worth if one[known] is not None]
+        if sizes:
+            _, layer, head = max(sizes)
+            return -layer, -head
+    return None, None
 
 
 def _view(

@@ -63,6 +63,7 @@ def asked_page(site: Site, request: Request, name: str, place: int, methods: lis
         "editable": False,
         "before": None,
         "heads": heads_of(model, entry.name, source),
+        "recommended": (entry.recommended() or ("", ""))[0],
     }
     return answer(request, "instance.html", data | {"live": looked}, view=view, **more)
 

@@ -14,7 +14,7 @@ from markupsafe import escape as escape_markup
 from starlette.responses import Response
 
 from heedful.experiments import EXPERIMENTS
-from heedful.experiments.framework.verdict import BELIEVE, HEADLINE_RULE
+from heedful.experiments.framework.verdict import BELIEVE, HEADLINE_RULE, Grade
 from heedful.explanation.drawing import visible
 from heedful.server.answer import answer, number, wants_json, with_query
 from heedful.server.site import Site, choice, whole
@@ -50,7 +50,7 @@ def sparkline(counts: Sequence[int], low: float, high: float, mean: float | None
 SORTS = ("name", "accuracy", "value", "seed")
 VIEWS = ("table", "grid", "list")  # `list` is what the table was called
 KEPT_PAGES = 32
-LISTED = 100  # runs on a page of the list
+LISTED = 40  # runs on a page of the list
 SCORES = ("accuracy", "f1", "roc_auc")
 
 
@@ -92,7 +92,7 @@ def _overview(site: Site, request: Request) -> Response:
     shown = [e for e in entries if _passes(e, chosen, words)]
     files = list(measure.files(shown).values())
     span = measure.range(site.results, files)
-    rows, waiting = _rows(site, shown, measure, span)
+    rows, waiting, unreadable = _rows(site, shown, measure, span)
     order = {"name": lambda r: r["run"], "seed": lambda r: (r["seed"] is None, r["seed"] or 0, r["run"])}.get(sort) or (
         lambda r: _falling(r["mean"] if sort == "value" else r["performance"].get("accuracy"))
     )
@@ -104,7 +104,7 @@ def _overview(site: Site, request: Request) -> Response:
         "high": span[1],
         "runs": rows,
         "waiting": waiting,  # runs whose verdicts are still being made
-        "broken": site.library.broken,
+        "broken": site.library.broken | unreadable,
     }
     pages = max(1, -(-len(rows) // LISTED))
     number_of_page = min(max(1, whole(request, "page", 1)), pages)
@@ -121,9 +121,10 @@ def _overview(site: Site, request: Request) -> Response:
         reading=measure.column.reading,
         grid=_grid(rows, measure, span, sort),
         drawing=lambda row: _drawing([row], measure, span),
-        questions=[e.question for e in EXPERIMENTS.values() if e.judge is not None],
+        questions=[e.question for e in EXPERIMENTS.values() if e.counts],
         asked={name: e.question for name, e in EXPERIMENTS.items() if any(name in r["verdicts"] for r in rows)},
         scores=SCORES,
+        comparable=len(entries) > 1,
         believe=BELIEVE,
         rule=HEADLINE_RULE,
         sorts=SORTS,
@@ -144,35 +145,44 @@ def _passes(entry: RunEntry, chosen: dict[str, str], words: Sequence[str]) -> bo
 
 def _rows(
     site: Site, entries: Sequence[RunEntry], measure: MeasureOf, span: tuple[float, float]
-) -> tuple[list[dict[str, Any]], int]:
-    """(one for each run: what it is, its score, and the distribution of the measure; runs without verdicts yet)."""
+) -> tuple[list[dict[str, Any]], int, dict[str, str]]:
+    """(one for each run: what it is, its score, and the distribution of the measure; runs without verdicts yet; runs
+    whose row cannot be made, and why)."""
     tables = measure.files(entries)
     counts = measure.counts(site.results, list(tables.values()), span)
     grades, waiting = site.verdicts.grades(entries)
-    rows = []
+    rows: list[dict[str, Any]] = []
+    unreadable: dict[str, str] = {}
     for e in entries:
-        bins = total(counts.get(tables[e.name], {})) if e.name in tables else []
-        rows.append(
-            {
-                "run": e.name,
-                "dataset": e.dataset,
-                "encoder": e.encoder,
-                "attention": e.attention,
-                "seed": e.seed,
-                "task": e.info.get("task"),
-                "performance": {name: e.performance.get(name) for name in SCORES},
-                "baseline": e.performance.get("baseline", {}).get("accuracy"),
-                "experiments": list(e.tables),
-                "believe": grades.get(e.name),
-                "verdicts": {
-                    name: {"grade": verdict.grade, "answer": verdict.answer, "sentence": verdict.sentence}
-                    for name, verdict in site.verdicts.made(e).items()
-                },
-                "mean": measure.number(e, "mean"),
-                "counts": bins,
-            }
-        )
-    return rows, waiting
+        try:
+            bins = total(counts.get(tables[e.name], {})) if e.name in tables else []
+            rows.append(_row(site, e, measure, bins, grades.get(e.name)))
+        except Exception as error:  # one run's files are no matter of the others
+            unreadable[e.name] = f"its files are damaged ({type(error).__name__}: {error})."
+    return rows, waiting, unreadable
+
+
+def _row(site: Site, e: RunEntry, measure: MeasureOf, bins: list[int], grade: Grade | None) -> dict[str, Any]:
+    return {
+        "run": e.name,
+        "dataset": e.dataset,
+        "model": e.model,
+        "encoder": e.encoder,
+        "attention": e.attention,
+        "seed": e.seed,
+        "task": e.info.get("task"),
+        "performance": {name: e.performance.get(name) for name in SCORES},
+        "texts": e.performance.get("examples"),
+        "baseline": (e.performance.get("baseline") or {}).get("accuracy"),
+        "experiments": list(e.tables),
+        "believe": grade,
+        "verdicts": {
+            name: {"grade": verdict.grade, "answer": verdict.answer, "sentence": verdict.sentence}
+            for name, verdict in site.verdicts.made(e).items()
+        },
+        "mean": measure.number(e, "mean"),
+        "counts": bins,
+    }
 
 
 def _grid(rows: Sequence[dict[str, Any]], measure: MeasureOf, span: tuple[float, float], sort: str) -> dict[str, Any]:

@@ -18,8 +18,9 @@ from heedful.server.live.inference import LoadedModel, methods_named, offered
 from heedful.server.live.self_attention import heads_of
 from heedful.server.pages.instance import instance
 from heedful.server.site import Site
-from heedful.server.stored.library import RunEntry
+from heedful.server.stored.library import Missing, RunEntry
 
+FURTHEST = 10**9  # place of a text
 Look = Callable[..., tuple[dict[str, Any], dict[str, Any]]]
 
 
@@ -53,11 +54,13 @@ def _page(site: Site, request: Request, name: str, asked: dict[str, Any], look: 
     if not isinstance(names, list) or not all(isinstance(m, str) for m in names):
         raise Mistake("methods are to be a list of names.")
     methods = methods_named(given := [m for m in names if m])
+    recommended = entry.recommended()
     complete = bool(text.strip() and (query.strip() or not has_query))
     if look is not None and complete:
         model = site.models.get(entry)
         told, view = look(model, entry.name, given, text, query, asked)
         data |= told
+        view = dict(view, recommended=_name(recommended))
         methods = tuple(a["method"] for a in told["attributions"])
     else:
         site.models.expect(entry)
@@ -67,6 +70,7 @@ def _page(site: Site, request: Request, name: str, asked: dict[str, Any], look: 
         data,
         entry=entry,
         view=view,
+        recommended=recommended,
         has_query=has_query,
         limits=(LONGEST_TEXT, MOST_WORDS),
         methods=methods,
@@ -74,6 +78,10 @@ def _page(site: Site, request: Request, name: str, asked: dict[str, Any], look: 
         known_methods=offered(entry),
         waiting=complete and view is None,
     )
+
+
+def _name(recommended: tuple[str, str] | None) -> str:
+    return "" if recommended is None else recommended[0]
 
 
 def _look(
@@ -117,6 +125,8 @@ def subject(site: Site, name: str, asked: dict[str, Any]) -> tuple[RunEntry, Exa
         place, split = asked["example"], asked.get("split")
         if not isinstance(place, int) or isinstance(place, bool) or not (split is None or isinstance(split, str)):
             raise Mistake("an instance is named by {example: place, split: name}.")
+        if not 0 <= place < FURTHEST:
+            raise Missing(f"{str(place)[:40]} is not the place of a text: a whole number of at most nine digits is.")
         entry, _, example = instance(site, name, place, split)
         return entry, example
     entry = site.library.find(name)

@@ -12,7 +12,7 @@ from heedful.errors import Mistake
 from heedful.experiments import EXPERIMENTS, experiment_of
 from heedful.figures.figure import Figure
 from heedful.measure.columns import Floats, Ints
-from heedful.server.answer import answer, number, run_address
+from heedful.server.answer import answer, number, page, run_address, wants_json
 from heedful.server.pages.overview import SCORES, sparkline
 from heedful.server.site import Site, choice
 from heedful.server.stored.library import RunEntry
@@ -21,6 +21,7 @@ from heedful.server.stored.results import total
 from heedful.server.stored.verdicts import verdict_json
 
 POINTS = 500
+MANY = 24  # measures: more stand folded on a run's page
 
 
 def run_page(site: Site, request: Request, name: str) -> Response:
@@ -56,6 +57,8 @@ def run_page(site: Site, request: Request, name: str) -> Response:
         all_experiments=list(EXPERIMENTS),
         scores=SCORES,
         playable=entry.playable,
+        many=MANY,
+        comparable=len(site.library.entries()) > 1,
     )
 
 
@@ -65,8 +68,11 @@ def compare_page(site: Site, request: Request) -> Response:
     entries = site.library.entries()
     if not all(names):
         if len(entries) < 2:
-            raise Mistake("two runs are needed for a comparison, and there are fewer.")
-        names = [given or other for given, other in zip(names, entries, strict=False)]
+            if wants_json(request):
+                raise Mistake("a comparison needs two runs, and there are fewer here.")
+            return page("compare.html", {"a": None, "runs": list(entries)})
+        others = [name for name in entries if name not in names]
+        names = [given or others.pop(0) for given in names]
     a, b = (site.library.find(name) for name in names)
     known = measures()
     sides = [

@@ -28,15 +28,16 @@ def words_page(site: Site, request: Request, name: str) -> Response:
     entry = site.library.find(name)
     model = site.models.get(entry)
     split, examples = _sample(site, entry, sample.counted_size(model.model))
-    found = model.leave_words_out(list(examples.values()))
+    found, places = model.leave_words_out(examples)
     if not len(found):
         raise Mistake(f"{entry.name} has no attention to hold against the words it relied on.")
-    words = words_by_label(found, list(examples))
-    evidence = sample.evidence(found, [example.evidence for example in examples.values()])
+    words = words_by_label(found, places)
+    evidence = sample.evidence(found, [examples[place].evidence for place in places])
     data = {
         "run": entry.name,
         "split": split,
         "texts": len(found),
+        "of": len(examples),  # more than `texts` where time ran out: who asks again goes on from there
         "minimum": minimum_texts(len(found)),
         "words": {one.label: list(one.relied) for one in words},
         "predicted": {one.label: one.texts for one in words},

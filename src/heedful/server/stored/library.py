@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from heedful.errors import Mistake, one_of
 from heedful.experiments import EXPERIMENTS, without_verdict
@@ -50,6 +50,7 @@ class RunEntry:
         self.name, self.path, self.info = run.name, run.path, run.info
         self.dataset, self.labels = run.dataset, run.labels
         self.encoder, self.attention, self.seed = run.architecture, run.attention, run.seed
+        self.model = run.trial.source.name if run.trial is not None else ""  # the name of one that is elsewhere
         self.performance = self.summaries.get("performance", {})
 
     @property
@@ -61,6 +62,15 @@ class RunEntry:
     def playable(self) -> bool:
         """Whether there is a model to ask."""
         return self.trial or (self.path / "model.safetensors").is_file()
+
+    def recommended(self) -> tuple[str, str] | None:
+        """(the explainer that its audit recommends, by name, empty where it recommends none; what the audit says of
+        it); None where no audit is stored."""
+        audit = self.run.audit()
+        said = [] if audit is None else [str(sentence) for sentence in audit["recommendation"]]
+        if audit is None or not said:
+            return None
+        return str(audit.get("recommended") or ""), said[0]
 
     def label(self, number: int | None) -> str:
         """The name of a label; its number, where a damaged file has one that does not exist."""
@@ -100,19 +110,24 @@ class Library:
 
     def find(self, name: str) -> RunEntry:
         entries = self.entries()
+        if name in self.broken:
+            raise Mistake(f"{name} cannot be read: {self.broken[name]}")
         if name not in entries:
             raise Missing(str(one_of("run", name[:100], sorted(entries)[:20])))
         return entries[name]
 
     def _look(self) -> None:
         paths = [(path.name, path) for path in self.runs]
-        if self.folder is not None:
-            with os.scandir(self.folder) as listed:  # a link could lead out of the folder: it is not followed
-                inside = sorted(entry.name for entry in listed if entry.is_dir(follow_symlinks=False))
-            paths += [(name, self.folder / name) for name in inside]
         found: dict[str, RunEntry] = {}
         stamps: dict[str, Any] = {}
         broken: dict[str, str] = {}
+        if self.folder is not None:
+            try:
+                with os.scandir(self.folder) as listed:  # a link could lead out of the folder: it is not followed
+                    inside = sorted(entry.name for entry in listed if entry.is_dir(follow_symlinks=False))
+                paths += [(name, self.folder / name) for name in inside]
+            except OSError as error:  # it was removed, or may not be read any more
+                broken[str(self.folder)] = f"the folder of runs cannot be read any more ({error.strerror})."
         for name, path in paths:
             if name.startswith(".") or name in found:
                 continue
@@ -126,9 +141,9 @@ class Library:
                 stamps[name] = files
             except Mistake as mistake:
                 broken[name] = str(mistake)
-            except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-                broken[name] = f"{type(error).__name__}: {error}"
-        if stamps != self._stamps:
+            except Exception as error:  # whatever is wrong with one run is no matter of the others
+                broken[name] = f"its files are damaged ({type(error).__name__}: {error})."
+        if stamps != self._stamps or broken != self.broken:
             self.version += 1
         self._entries, self._stamps, self.broken = found, stamps, broken
 
@@ -136,11 +151,12 @@ class Library:
 def _entry(path: Path, files: dict[str, Stamp]) -> RunEntry:
     """What the files of a run say; whatever is wrong with it is found here, not in a page."""
     run = Run(path)
+    check_description(run.info)
     summaries, verdicts, tables = {}, {}, {}
     for file, stamp in sorted(files.items()):
         experiment = file.removeprefix("results/").split(".")[0]
         if file.endswith(".summary.json"):
-            summaries[experiment], verdict = without_verdict(run.summary(experiment))
+            summaries[experiment], verdict = without_verdict(checked_summary(experiment, run.summary(experiment)))
             if verdict is not None:
                 verdicts[experiment] = verdict
         elif file.startswith("results/") and file.endswith(".parquet"):
@@ -148,6 +164,54 @@ def _entry(path: Path, files: dict[str, Stamp]) -> RunEntry:
     known = [experiment for experiment in EXPERIMENTS if experiment in tables]
     names = (*known, *(name for name in tables if name not in known))
     return RunEntry(run, summaries, verdicts, {name: tables[name] for name in names})
+
+
+def check_description(info: object) -> None:
+    """Refuses a config.json with anything of another kind than what pages take it for."""
+
+    def check(value: object, kind: type | tuple[type, ...], said: str, where: str) -> None:
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise Mistake(f"{where} of its config.json is not {said}.")
+
+    def within(value: Any, name: str) -> Mapping[str, Any]:
+        part = value.get(name, {})
+        check(part, Mapping, "a JSON object", name)
+        return cast("Mapping[str, Any]", part)
+
+    check(info, Mapping, "a JSON object", "the whole")
+    config, data, about = (within(info, name) for name in ("config", "data", "model"))
+    within(info, "versions")
+    check(config.get("dataset"), str, "a name", "config.dataset")
+    labels = cast("Mapping[str, Any]", info).get("labels")
+    check(labels, Sequence, "a list", "labels")
+    if not labels or isinstance(labels, str) or not all(isinstance(label, str | int | float) for label in labels):
+        raise Mistake("labels of its config.json is not a list of names.")
+    check(cast("Mapping[str, Any]", info).get("task"), str, "a name", "task")
+    for split, n in within(data, "examples").items():
+        check(n, int, "a number", f"data.examples.{split}")
+    if "source" not in config:
+        sizes = within(config, "model")
+        for name in ("encoder", "attention"):
+            check(sizes.get(name), str, "a name", f"config.model.{name}")
+        check(config.get("seed"), int, "a number", "config.seed")
+        within(config, "training")
+    for name in ("architecture", "attention", "description"):
+        check(about.get(name) or "", str, "a name", f"model.{name}")
+
+
+def checked_summary(experiment: str, summary: Any) -> dict[str, Any]:
+    """A summary as pages take it."""
+    if not isinstance(summary, dict):
+        raise Mistake(f"the summary of its {experiment} is not a JSON object: make it again.")
+    if experiment == "performance":
+        baseline = summary.get("baseline") or {}
+        numbers = {name: summary.get(name) for name in ("accuracy", "f1", "roc_auc", "examples")}
+        if isinstance(baseline, Mapping):
+            numbers["baseline"] = baseline.get("accuracy")
+        wrong = [name for name, n in numbers.items() if n is not None and not isinstance(n, int | float)]
+        if wrong or not isinstance(baseline, Mapping):
+            raise Mistake(f"{', '.join(wrong) or 'baseline'} of its performance is not a number.")
+    return summary
 
 
 def _files(run: Path) -> dict[str, Stamp]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import Lock
 from typing import get_args
 
+from heedful.data.corpora.locate import nothing_fetched
 from heedful.errors import Mistake
 from heedful.records import Corpus, Example, Split
 from heedful.server.stored.library import RunEntry, refuse_link_out, stamp_of
@@ -67,21 +68,20 @@ class StoredTexts:
             raise
 
     def _load(self, entry: RunEntry) -> Corpus:
-        from heedful.engine.sources.data import load_corpus
+        from heedful.engine.sources.data import load_corpus, source_fingerprint
         from heedful.engine.sources.edited_data import corpus_of
 
         trial = entry.run.trial
-        if trial is None:
-            corpus = corpus_of(entry.run, (*self.data_dirs, *entry.run.data_folders))
-        else:
-            corpus = load_corpus(trial.dataset, trial.data, self.data_dirs)
-        for split, expected in entry.info["data"].get("examples", {}).items():
-            if len(corpus[split]) != expected:
+        config, folders = trial or entry.run.config, (*self.data_dirs, *entry.run.data_folders)
+        with nothing_fetched():  # a run folder can name any data of the hub
+            if source_fingerprint(config.dataset, config.data, folders) != entry.info["data"].get("fingerprint"):
                 raise Mistake(
-                    f"the texts of {entry.dataset} have changed since this run was trained: its {split} split had "
-                    f"{expected} texts, and now has {len(corpus[split])}."
+                    f"the texts of {entry.dataset} have changed since these results were made, so they cannot be shown "
+                    "beside them: give the folder of the right data with --data-dir."
                 )
-        return corpus
+            if trial is None:
+                return corpus_of(entry.run, folders)
+            return load_corpus(trial.dataset, trial.data, folders)
 
 
 def split_of(entry: RunEntry, made_by: dict[str, object]) -> str:

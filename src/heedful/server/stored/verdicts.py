@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from threading import Lock
 from typing import Any
 
@@ -56,7 +57,7 @@ class Verdicts:
             "headline": headline(all_of_them),
             "grade": grade_of(all_of_them),
             "warnings": warnings_about(entry, entries),
-            "rests": not_made_sentence(list(entry.tables), entry.trial, entry.name),
+            "rests": not_made_sentence(found, entry.trial, entry.name),
             "verdicts": {name: verdict_json(verdict) for name, verdict in found.items()},
         }
 
@@ -131,7 +132,9 @@ def warnings_about(entry: RunEntry, entries: Iterable[RunEntry]) -> list[str]:
         return own
     data = entry.info.get("data", {}).get("fingerprint")
     for other in entries:
-        said = warnings_of(other.summaries) if other.info.get("data", {}).get("fingerprint") == data else []
+        said: list[str] = []
+        with suppress(LookupError, TypeError, ValueError, AttributeError):  # a summary of another version: its own page
+            said = warnings_of(other.summaries) if other.info.get("data", {}).get("fingerprint") == data else []
         if said:
             return [f"{sentence} (Found of {other.name}.)" for sentence in said]
     return []
