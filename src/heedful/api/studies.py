@@ -71,12 +71,27 @@ class PlannedStudy:
         return finished_runs(self.workspace.runs, read_study(self.name), self.vectors)
 
 
-def compare(name: str, runs: Sequence[Finished]) -> str:
-    """Runs of a study beside what was published: its page, as Markdown."""
+def compare(name: str, runs: Sequence[Finished], figure: str = "") -> str:
+    """Runs of a study beside what was published: its page, as Markdown. `figure`: the Markdown of its figure."""
     from heedful.studies.comparison import page
-    from heedful.studies.file import notes_of, read_study
+    from heedful.studies.file import current_name, notes_of, read_study
 
-    return page(name, runs, read_study(name), notes_of(name))
+    return page(current_name(name), runs, read_study(name), notes_of(name), figure)
+
+
+def write_comparison(name: str, runs: Sequence[Finished], path: Path) -> list[Path]:
+    """The page, and beside it its figure as SVG, where there is something to draw. What was written."""
+    from heedful.report.export import svg
+    from heedful.studies.file import read_study
+    from heedful.studies.figure import study_figure
+
+    drawn, image = study_figure(runs, read_study(name)), path.with_suffix(".svg")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(compare(name, runs, drawn.markdown(image.name) if drawn else ""), encoding="utf-8")
+    if drawn is None:
+        return [path]
+    image.write_text(svg(drawn.spec), encoding="utf-8")
+    return [path, image]
 
 
 def kept_runs(name: str, path: Path) -> list[Finished]:
