@@ -1,7 +1,7 @@
 """The one figure at the top of a study's page, drawn from the runs' summaries. No torch.
 
-What it shows follows from what the study has: differences between variants where it asks questions of them, the error of
-each variant where it compares them with published numbers, and our numbers against the published ones otherwise.
+What it shows follows from what the study has: differences between variants where it asks questions of them, the error
+of each variant where it compares them with published numbers, and our numbers against the published ones otherwise.
 """
 
 from __future__ import annotations
@@ -47,9 +47,10 @@ def _of_questions(runs: Sequence[Finished], study: Study) -> StudyFigure | None:
     ]
     if not made:
         return None
+    panel_of = {(e.dataset, e.asked.measure.short): f"{e.dataset}: {e.asked.measure.short}" for e in made}
     rows = [
         {
-            "panel": f"{effect.dataset}: {effect.asked.measure.short}",
+            "panel": panel_of[effect.dataset, effect.asked.measure.short],
             "name": effect.variant,
             "value": effect.change.mean,
             "low": effect.change.low,
@@ -59,13 +60,11 @@ def _of_questions(runs: Sequence[Finished], study: Study) -> StudyFigure | None:
         for effect in made
     ]
     reference = next(iter(study.variants))
-    panels = [
-        panel for name in study.datasets for panel in dict.fromkeys(r["panel"] for r in rows) if f"{name}:" in panel
-    ]
+    panels = [panel for name in study.datasets for (dataset, _), panel in panel_of.items() if dataset == name]
     spec = differences(rows, panels, list(study.variants)[1:], f"difference from {reference}", question.title)
     caption = (
-        f"{question.title} Each point is the difference from {reference} on one dataset, mean over texts and seeds with "
-        "its 95% interval. Colour: found to be better or worse by a test that counts all differences of this page."
+        f"{question.title} Each point is the difference from {reference} on one dataset, mean over texts and seeds "
+        "with its 95% interval. Colour: found to be better or worse by a test that counts all differences of this page."
     )
     return StudyFigure(spec, question.title, caption)
 

@@ -194,8 +194,8 @@ def compare(evidence: Evidence) -> Comparison:
         "the prediction within ε: mean over texts of what was found and of the upper "
         "bound (the truth is between them, and they are one where the maximum is proved), the share of texts above .5, "
         "the share for which the maximum is proved, the mean of the published search with Adam on the same texts, "
-        "and the mean by which Adam falls short. The paper's figures 4 and 5 divide the texts by class and by the largest "
-        "weight; this table does not."
+        "and the mean by which Adam falls short. The paper's figures 4 and 5 divide the texts by class and by the "
+        "largest weight; this table does not."
     )
     return Comparison(tables=(Table("Adversarial attention", header, tuple(rows), note),) if rows else ())
 
