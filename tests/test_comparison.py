@@ -218,6 +218,9 @@ def test_a_page_is_made_again_of_the_summaries(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["study", "jain-wallace", "--from", str(path), "--write", str(tmp_path / "p.md")])
     assert done.exit_code == 0, done.output
     assert counts(page("jain-wallace", runs, study)) == counts((tmp_path / "p.md").read_text())
+    other = (tmp_path / "p.md").read_text()
+    assert "because this page is about 4 other runs" in other
+    assert "What would prove us wrong" not in other, "notes on other runs are not printed"
     (tmp_path / "other.parquet").write_text("no table")
     for wrong in ("other.parquet", "missing.parquet"):
         done = CliRunner().invoke(app, ["study", "jain-wallace", "--from", str(tmp_path / wrong)])

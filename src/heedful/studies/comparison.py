@@ -130,7 +130,7 @@ def page(name: str, runs: Sequence[Finished], study: Study, notes: Notes | None 
 
     `figure`: its Markdown.
     """
-    notes = notes or Notes()
+    notes = (notes or Notes()).of([run.setting[0] for run in runs])
     found, variants = comparisons(runs, study), _compare_variants(runs, study)
     headlines = [
         *(line for sentence in of_other_versions(runs) for line in (sentence, "")),

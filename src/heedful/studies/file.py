@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import re
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -158,15 +160,30 @@ class Notes:
 
     finding: str = ""
     appendix: str = ""
+    runs: int = 0  # that they are about
+    datasets: frozenset[str] = frozenset()
+
+    def of(self, datasets: Sequence[str]) -> Notes:
+        """The notes for a page of runs on these datasets, one name for each run: none where they are about others."""
+        if not self.runs or (self.runs, self.datasets) == (len(datasets), frozenset(datasets)):
+            return self
+        return Notes(
+            f"heedful's own notes on this study are about {self.runs} runs on {', '.join(sorted(self.datasets))}; they "
+            f"are left out here, because this page is about {len(datasets)} other runs."
+        )
 
 
 def notes_of(name: str) -> Notes:
-    """The file has the finding first, then a heading for each part of the appendix. Empty for studies without notes."""
+    """The file says first which runs it is about, then the finding, then has a heading for each part of the appendix.
+    Empty for studies without notes."""
     path = _FOLDER / f"{current_name(name).replace('-', '_')}.md"
     if not path.is_file():
         return Notes()
-    finding, heading, rest = path.read_text(encoding="utf-8").partition("## ")
-    return Notes(finding.strip(), f"{heading}{rest}".strip())
+    text = path.read_text(encoding="utf-8")
+    about = re.match(r"<!-- about (\d+) runs of (.*) -->\n", text)
+    assert about is not None, f"{path} does not say which runs it is about"
+    finding, heading, rest = text[about.end() :].partition("## ")
+    return Notes(finding.strip(), f"{heading}{rest}".strip(), int(about[1]), frozenset(about[2].split(", ")))
 
 
 def _read(file: Traversable) -> str:
