@@ -191,7 +191,7 @@ def read_asked(description: str | None) -> Asked:
 
 def main() -> None:
     run, config, w, index, texts = read_asked(__doc__)
-    # Chance, as docs/experiments.md states it: a seed from (run's seed, experiment), then one generator for each text.
+    # Chance, as docs/experiments/README.md states it: a seed from (run, experiment), then one generator for each text.
     seed = int(np.random.default_rng([config["seed"], *b"permutation"]).integers(2**63))
     rows = {
         name: pq.read_table(run / "results" / f"{name}.parquet", filters=[("example", "<", len(texts))]).to_pandas()

@@ -27,7 +27,7 @@ def test_every_cell_runs_and_shows_what_the_text_says(tmp_path: Path, monkeypatc
     cells = json.loads(TOUR.read_text(encoding="utf-8"))["cells"]
     shown = [run_cell("".join(cell["source"]), names) for cell in cells if cell["cell_type"] == "code"]
     assert all(not cell.get("outputs") for cell in cells), "the page holds no results of some machine"
-    scores, why, top, unknown, table, pairs, words = shown
+    scores, why, top, unknown, table, pairs, words, largest = shown
     assert scores["accuracy"] > 0.8
     assert 0.8 < scores["baseline"]["accuracy"] <= 1
     assert len(why) == 2
@@ -36,5 +36,8 @@ def test_every_cell_runs_and_shows_what_the_text_says(tmp_path: Path, monkeypatc
     assert "zyzzyva" in unknown
     assert all(pair.startswith("attention/") for pair in table["pair"][:1])
     assert "<" in pairs._repr_html_()
-    assert words[0][3] > 0
-    assert words[0][4] > 0, "its interval is above zero"
+    assert [row[2] for row in words] == ["planted"] * len(words), "only words that decide are shown as strongest"
+    assert all(low > 0 for *_, low, _ in words), "their intervals are above zero"
+    assert {label for label, *_ in words} == {"positive"}
+    assert largest["positive"] > 1
+    assert largest["negative"] < 0.2, "no word decides for negative alone"

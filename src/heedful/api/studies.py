@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heedful.api.experiments import run
-from heedful.api.models import as_paths, load, train
+from heedful.api.models import as_paths, train
 from heedful.api.pages import write_report
-from heedful.api.words import explain
 from heedful.engine.running.progress import Progress
 from heedful.errors import Mistake
 from heedful.registry import EXPERIMENTS
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from heedful.engine.tasks.estimate import Estimate
     from heedful.engine.tasks.plan import Plan
     from heedful.engine.tasks.task import Request
-    from heedful.explanation.explanation import Explanation
-    from heedful.records import Example
     from heedful.report.export import Written
     from heedful.store.run import Run
     from heedful.studies.comparison import Finished
@@ -71,12 +68,27 @@ class PlannedStudy:
         return finished_runs(self.workspace.runs, read_study(self.name), self.vectors)
 
 
-def compare(name: str, runs: Sequence[Finished]) -> str:
-    """Runs of a study beside what was published: its page, as Markdown."""
+def compare(name: str, runs: Sequence[Finished], figure: str = "") -> str:
+    """Runs of a study beside what was published: its page, as Markdown. `figure`: the Markdown of its figure."""
     from heedful.studies.comparison import page
-    from heedful.studies.file import notes_of, read_study
+    from heedful.studies.file import current_name, notes_of, read_study
 
-    return page(name, runs, read_study(name), notes_of(name))
+    return page(current_name(name), runs, read_study(name), notes_of(name), figure)
+
+
+def write_comparison(name: str, runs: Sequence[Finished], path: Path) -> list[Path]:
+    """The page, and beside it its figure as SVG, where there is something to draw. What was written."""
+    from heedful.report.export import svg
+    from heedful.studies.figure import study_figure
+    from heedful.studies.file import read_study
+
+    drawn, image = study_figure(runs, read_study(name)), path.with_suffix(".svg")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(compare(name, runs, drawn.markdown(image.name) if drawn else ""), encoding="utf-8")
+    if drawn is None:
+        return [path]
+    image.write_text(svg(drawn.spec), encoding="utf-8")
+    return [path, image]
 
 
 def kept_runs(name: str, path: Path) -> list[Finished]:
@@ -225,23 +237,27 @@ class Demonstration:
     """What `heedful demo` shows."""
 
     run: Run
-    examples: Sequence[Example]
-    explanation: Explanation
+    trained_on: int  # texts
+    headline: str  # what all tests together say of the attention
+    planted: str  # and how often it finds the planted words
     written: Written
 
 
 def demonstrate(rule: str, seed: int, runs: Path, output: Path, progress: Progress) -> Demonstration:
-    """Train on a built-in corpus whose deciding words are known, put its attention on trial, and write a page."""
+    """Train on a built-in corpus whose deciding words are known, test its attention, and write a report."""
     from heedful.data.corpora import load as corpora
-    from heedful.studies.demonstration import METHODS, QUESTIONS, TEXTS
+    from heedful.experiments.framework.verdict import headline
+    from heedful.studies.demonstration import KNOWN_WORDS, QUESTIONS
 
     name = f"planted-{rule}"
     trained = train(name, seed=seed, runs=runs, embedding_dim=50, hidden_dim=64, epochs=4, progress=progress)
-    examples = corpora.load(name)["test"][:TEXTS]
-    explanation = explain(load(trained), examples, methods=METHODS)
+    corpus = corpora.load(name)
     for experiment, limit in QUESTIONS.items():
         cheaper = EXPERIMENTS[experiment].audit.within_budget if limit is not None else {}
         run(experiment, trained, limit=limit, progress=progress, **cheaper)
     command = f"heedful report {trained.path} -o {output}"
     written = write_report([trained], output, progress=progress, command=command)
-    return Demonstration(trained, examples, explanation, written)
+    made = written.verdicts[trained.name]
+    verdicts = {name: made[name] for name in (KNOWN_WORDS, *QUESTIONS) if name in made}
+    texts = len(corpus["train"])
+    return Demonstration(trained, texts, headline([*verdicts.values()]), verdicts[KNOWN_WORDS].sentence, written)

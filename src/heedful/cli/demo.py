@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from heedful.cli.options import Quiet, Runs, check_output
+
+if TYPE_CHECKING:
+    from heedful.api.studies import Demonstration
 
 
 def demo(
@@ -18,7 +21,7 @@ def demo(
     open_it: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train on the built-in corpus, whose deciding words are known, put its attention on trial, and write a page.
+    """Train on the built-in corpus, whose deciding words are known, test its attention, and write a report.
 
     Example: heedful demo --rule negation --open
     """
@@ -28,23 +31,22 @@ def demo(
     from heedful.engine.running.progress import Progress
 
     check_output(output, "--output")
-    console = Console(highlight=False)
     shown = demonstrate(rule, seed, runs, output, Progress(quiet=quiet))
-    scores = shown.run.summary("performance")
-    console.print(
-        f"\nA BiLSTM with additive attention, trained on planted-{rule}: review-like sentences whose label is decided "
-        f"by planted words. Test accuracy [bold]{scores['accuracy']:.3f}[/] on {scores['examples']} sentences.\n"
-    )
-    for example, explained in zip(shown.examples, shown.explanation, strict=True):
-        console.print(explained)
-        planted = ", ".join(example.passage.surface(i) for i in example.evidence or ())
-        console.print(f"[dim]planted:[/] {planted}\n", markup=True)
-    for verdict in shown.written.verdicts[shown.run.name].values():
-        console.print(f"[bold]{verdict.question} {verdict.answer}.[/] {verdict.sentence}\n")
-    first = shown.examples[0].passage.text.replace('"', "'")
-    console.print(
-        f'The page: {output}\nThe run: {shown.run.path}\nAsk it yourself: heedful explain {shown.run.path} "{first}"',
-        soft_wrap=True,
-    )
+    for line in last_screen(shown, rule, output):
+        Console(highlight=False, markup=False).print(line)
     if open_it:
         typer.launch(output.resolve().as_uri())
+
+
+def last_screen(shown: Demonstration, rule: str, page: Path) -> list[str]:
+    """What is left on the screen: at most twelve lines of 80 columns, for somebody who has read nothing."""
+    scores = shown.run.summary("performance")
+    decides = "one planted word decides the label" if rule == "single" else "a few planted words decide the label"
+    return [
+        f"heedful trained a classifier on {shown.trained_on:,} generated film reviews, in which {decides}. It is right "
+        f"in {scores['accuracy']:.1%} of {scores['examples']:,} other reviews.",
+        shown.headline,
+        shown.planted,
+        f"Explain a text of your own: heedful explain {shown.run.path} TEXT",
+        f"The report, with every test, figure and text: {page}",
+    ]

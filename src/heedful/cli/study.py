@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from heedful.engine.running.schedule import Report
     from heedful.engine.running.workspace import Workspace
     from heedful.engine.tasks.plan import Plan
+    from heedful.studies.comparison import Finished
 
 
 class EngineName(StrEnum):
@@ -68,7 +69,10 @@ def study(
     ] = False,
     write: Annotated[
         Path | None,
-        typer.Option("--write", help="Write the comparison here, as Markdown, instead of showing it."),
+        typer.Option(
+            "--write",
+            help="Write the comparison here, as Markdown, with its figure beside it (.svg), instead of showing it.",
+        ),
     ] = None,
     summaries: Annotated[
         Path | None,
@@ -89,14 +93,15 @@ def study(
 
     Example: heedful study jain-wallace --dataset sst --encoder bilstm --seeds 3
     """
-    from heedful.api.studies import compare, keep_runs, kept_runs, plan_study
+    from heedful.api.studies import keep_runs, kept_runs, plan_study
     from heedful.engine.running.progress import Progress
 
     for path, option in ((write, "--write"), (summaries, "--summaries")):
         if path is not None:
             check_output(path, option)
+    name = say_new_name(name)
     if kept is not None:
-        show_comparison(compare(name, kept_runs(name, kept)), write)
+        show_comparison(name, kept_runs(name, kept), write)
         return
     # read before anything is run: what cannot be added to is said, and what is there is not run again
     known = kept_runs(name, summaries) if summaries is not None and summaries.exists() else []
@@ -141,7 +146,7 @@ def study(
     else:
         show(planned.plan, report)
         show_failures(report, planned.workspace)
-        show_comparison(compare(name, finished), write)
+        show_comparison(name, finished, write)
     if not report.complete:
         raise typer.Exit(1)
 
@@ -156,16 +161,27 @@ def going_on(progress: Progress) -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
-def show_comparison(text: str, write: Path | None) -> None:
+def show_comparison(name: str, runs: Sequence[Finished], write: Path | None) -> None:
     from rich.console import Console
     from rich.markdown import Markdown
 
+    from heedful.api.studies import compare, write_comparison
+
     if write is None:
-        Console(soft_wrap=True).print(Markdown(text))
-    else:
-        write.parent.mkdir(parents=True, exist_ok=True)
-        write.write_text(text, encoding="utf-8")
-        typer.echo(f"written to {write}")
+        Console(soft_wrap=True).print(Markdown(compare(name, runs)))
+        return
+    for path in write_comparison(name, runs, write):
+        typer.echo(f"written to {path}")
+
+
+def say_new_name(name: str) -> str:
+    """A study's name of today; who typed an older one is told, beside the results."""
+    from heedful.studies.file import current_name
+
+    current = current_name(name)
+    if current != name:
+        typer.echo(f"The study `{name}` is now called `{current}`; both names work.", err=True)
+    return current
 
 
 def show(plan: Plan, report: Report) -> None:

@@ -29,7 +29,8 @@ WIDTH, SCALE = 620, 2.0  # of an exported figure, in pixels; and of these in a P
 def plain(spec: Spec) -> Spec:
     """A figure for paper: a width of its own, and plain colours on a white ground."""
     made = resolved(spec)
-    made["width"] = WIDTH
+    if "facet" not in made:  # its panels have widths of their own
+        made["width"] = WIDTH
     made["config"] = {**made["config"], "background": PALETTE["surface"][0]}
     return made
 

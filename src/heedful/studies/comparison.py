@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from heedful.config import RunConfig
 from heedful.engine.tasks.task import Request
 from heedful.experiments import EXPERIMENTS, Published, without_verdict
-from heedful.experiments.framework.comparison import SETTING, Comparison, Evidence, Table, beside
+from heedful.experiments.framework.comparison import SETTING, Comparison, Evidence, Point, Table, beside
 from heedful.experiments.framework.description import Setting, setting_of
 from heedful.experiments.framework.verdict import Verdict
 from heedful.measure.statistics import between_seeds
 from heedful.store.run import Run, runs_in
+from heedful.studies.file import Notes
 from heedful.studies.seeds import verdicts_by_configuration
 from heedful.studies.study import Study
 from heedful.studies.variant_answers import answers, overview_table, published_table, variant_tables, verdict_table
@@ -123,20 +125,17 @@ def comparisons(runs: Sequence[Finished], study: Study) -> list[Comparison]:
     return [compare(name, evidence(name, here, study.numbers, sources)) for name in names]
 
 
-def page(name: str, runs: Sequence[Finished], study: Study, notes: str = "") -> str:
-    """The whole comparison as Markdown. `notes` are about the study's own corpora, so they stand on pages of these."""
+def page(name: str, runs: Sequence[Finished], study: Study, notes: Notes | None = None, figure: str = "") -> str:
+    """The whole comparison as Markdown: the finding, the figure, the counts; then an appendix with all tables, folded.
+
+    `figure`: its Markdown.
+    """
+    notes = (notes or Notes()).of([run.setting[0] for run in runs])
     found, variants = comparisons(runs, study), _compare_variants(runs, study)
-    sources = "; ".join(f"`{source.name}`: {source.title}" for source in study.sources)
-    lines = [
-        f"# {study.title}",
-        "",
-        f"Written by `heedful study {name} --write FILE` from {len(runs)} finished runs."
-        + (f" Published numbers: {sources}." if sources else ""),
-        "",
+    headlines = [
         *(line for sentence in of_other_versions(runs) for line in (sentence, "")),
         *(line for one in found for headline in one.headlines for line in (headline, "")),
         *variants.headlines,
-        notes if about_own_grid(runs, study) else "",
     ]
     over_runs = verdicts_by_configuration(
         (setting, run.seed, setting, run.verdicts) for setting, here in by_setting(runs, study).items() for run in here
@@ -144,12 +143,34 @@ def page(name: str, runs: Sequence[Finished], study: Study, notes: str = "") -> 
     tables = [*([over_runs] if over_runs else []), *(table for one in found for table in one.tables)]
     if study.variants:  # their tables have all measures of all variants already
         tables = list(variants.tables)
-    return "\n".join(lines) + "\n" + "\n".join(table.markdown() for table in tables)
+    sources = "; ".join(f"`{source.name}`: {source.title}" for source in study.sources)
+    made_by = f"Written by `heedful study {name} --write FILE` from {len(runs)} finished runs." + (
+        f" Published numbers: {sources}." if sources else ""
+    )
+    return assemble(study.title, made_by, headlines, tables, notes, figure)
 
 
-def about_own_grid(runs: Sequence[Finished], study: Study) -> bool:
-    """Whether these are runs of the published study, all of them on its own corpora."""
-    return bool(runs) and all(run.setting[0] in study.datasets for run in runs)
+def assemble(
+    title: str, made_by: str, headlines: Sequence[str], tables: Sequence[Table], notes: Notes, figure: str
+) -> str:
+    """The parts of a study's page in the order in which people ask for them."""
+    counts = ["## The numbers in short", "", *headlines] if headlines else []
+    folded = [
+        "## Appendix: all tables",
+        "",
+        made_by,
+        "",
+        *(line for table in tables for line in (*_folded(table), "")),
+    ]
+    parts = [[f"# {title}"], [notes.finding], [figure], counts, [notes.appendix], folded]
+    return "\n\n".join(text for part in parts if (text := "\n".join(part).strip())) + "\n"
+
+
+def _folded(table: Table) -> list[str]:
+    """A table behind its title; a reader of the page opens it. In the terminal, which folds nothing, it is open."""
+    rows = "1 row" if len(table.rows) == 1 else f"{len(table.rows)} rows"
+    summary = f"<summary>{escape(table.title)} ({rows})</summary>"
+    return ["<details>", summary, "", table.markdown().replace("## ", "### ", 1).strip(), "", "</details>"]
 
 
 def of_other_versions(runs: Sequence[Finished]) -> list[str]:
@@ -189,11 +210,7 @@ def _compare_variants(runs: Sequence[Finished], study: Study) -> Comparison:
 def agreement_tables(runs: Sequence[Finished], study: Study) -> Iterator[Table]:
     """For each experiment: how well each variant agrees with what was published, dataset by dataset."""
     sources = [source.name for source in study.sources]
-    by_variant: dict[tuple[str, str], list[Finished]] = {}
-    for setting, here in by_setting(runs, study).items():
-        dataset, encoder, (attention, _, variant) = *setting[:2], setting[2].partition(", ")
-        plain = [replace(run, setting=(dataset, encoder, attention)) for run in here]
-        by_variant.setdefault((dataset, variant), []).extend(plain)
+    by_variant = runs_of_variants(runs, study)
     for experiment in EXPERIMENTS:
         agreed = {
             about: compare(experiment, evidence(experiment, by_setting(some, study), study.numbers, sources))
@@ -208,6 +225,24 @@ def agreement_tables(runs: Sequence[Finished], study: Study) -> Iterator[Table]:
         if rows:
             title = f"{experiment}: agreement with what was published"
             yield Table(title, ("dataset", "variant", "runs", *headings), tuple(rows), AGREEMENT)
+
+
+def runs_of_variants(runs: Sequence[Finished], study: Study) -> dict[tuple[str, str], list[Finished]]:
+    """(dataset, variant) -> its runs, as if they were of a study without variants."""
+    by_variant: dict[tuple[str, str], list[Finished]] = {}
+    for setting, here in by_setting(runs, study).items():
+        dataset, encoder, (attention, _, variant) = *setting[:2], setting[2].partition(", ")
+        plain = [replace(run, setting=(dataset, encoder, attention)) for run in here]
+        by_variant.setdefault((dataset, variant), []).extend(plain)
+    return by_variant
+
+
+def points_of_variants(runs: Sequence[Finished], study: Study) -> dict[tuple[str, str], list[Point]]:
+    """(dataset, variant) -> each of its numbers that was published, beside the published one."""
+    return {
+        about: [point for one in comparisons(some, study) for point in one.points]
+        for about, some in runs_of_variants(runs, study).items()
+    }
 
 
 def scores(found: Evidence) -> Comparison:

@@ -13,5 +13,4 @@ QUESTIONS: Mapping[str, int | None] = {
     "importance_sets": None,
     "faithfulness": 40,
 }
-METHODS = ("attention", "integrated_gradients")  # what explains the texts that are shown
-TEXTS = 2  # that are explained
+KNOWN_WORDS = "evidence"  # the report's verdict on whether attention finds the words that are known to decide

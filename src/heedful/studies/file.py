@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import csv
+import re
 import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -13,6 +16,7 @@ from heedful.errors import Mistake, one_of, short
 from heedful.experiments import EXPERIMENTS, Published
 from heedful.studies.study import Study
 
+RENAMED = {"cures": "interventions", "cures-order": "interventions-order"}  # what a study was called -> is called
 DEEPEST = 5  # studies that are like one another
 _FOLDER = files("heedful") / "studies" / "papers"
 
@@ -21,6 +25,11 @@ def study_names() -> list[str]:
     """The studies that heedful has itself."""
     endings = [file.name for file in _FOLDER.iterdir() if file.name.endswith(".toml")]
     return sorted(name.removesuffix(".toml").replace("_", "-") for name in endings)
+
+
+def current_name(name: str) -> str:
+    """A study's name of today, also for those who remember an older one."""
+    return RENAMED.get(name, name)
 
 
 def read_study(name: str) -> Study:
@@ -36,6 +45,7 @@ def _values(name: str, above: tuple[str, ...] = ()) -> tuple[dict[str, Any], str
 
     `above`: the studies that are like this one, one after the other.
     """
+    name = current_name(name)
     path = Path(name)
     folder: Traversable
     if path.suffix == ".toml":
@@ -144,10 +154,36 @@ def read_numbers(file: Traversable) -> list[dict[str, Any]]:
     return numbers
 
 
-def notes_of(name: str) -> str:
-    """What we make of a study's outcome, in words; empty for studies without notes."""
-    path = _FOLDER / f"{name.replace('-', '_')}.md"
-    return path.read_text(encoding="utf-8") if path.is_file() else ""
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What we make of a study's outcome, in words: the finding, for the top of its page, and an appendix."""
+
+    finding: str = ""
+    appendix: str = ""
+    runs: int = 0  # that they are about
+    datasets: frozenset[str] = frozenset()
+
+    def of(self, datasets: Sequence[str]) -> Notes:
+        """The notes for a page of runs on these datasets, one name for each run: none where they are about others."""
+        if not self.runs or (self.runs, self.datasets) == (len(datasets), frozenset(datasets)):
+            return self
+        return Notes(
+            f"heedful's own notes on this study are about {self.runs} runs on {', '.join(sorted(self.datasets))}; they "
+            f"are left out here, because this page is about {len(datasets)} other runs."
+        )
+
+
+def notes_of(name: str) -> Notes:
+    """The file says first which runs it is about, then the finding, then has a heading for each part of the appendix.
+    Empty for studies without notes."""
+    path = _FOLDER / f"{current_name(name).replace('-', '_')}.md"
+    if not path.is_file():
+        return Notes()
+    text = path.read_text(encoding="utf-8")
+    about = re.match(r"<!-- about (\d+) runs of (.*) -->\n", text)
+    assert about is not None, f"{path} does not say which runs it is about"
+    finding, heading, rest = text[about.end() :].partition("## ")
+    return Notes(finding.strip(), f"{heading}{rest}".strip(), int(about[1]), frozenset(about[2].split(", ")))
 
 
 def _read(file: Traversable) -> str:

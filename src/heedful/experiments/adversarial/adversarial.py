@@ -165,7 +165,10 @@ def support(table: pa.Table) -> Floats:
 
 
 def compare(evidence: Evidence) -> Comparison:
-    """Figures 4 and 5 in numbers, and how far below the truth the published search was."""
+    """Means over all texts, and how far below the truth the published search was.
+
+    Figures 4 and 5 divide the texts by class and by the largest weight; that is in the summary, not in this table.
+    """
     rows = []
     for setting, summaries in evidence:
         found = [one["overall"] for one in summaries]
@@ -188,10 +191,11 @@ def compare(evidence: Evidence) -> Comparison:
     )
     note = (
         "The greatest Jensen-Shannon divergence (at most ln 2 = 0.693) from the model's attention that leaves "
-        "the prediction within ε (figures 4 and 5): mean over texts of what was found and of the upper "
+        "the prediction within ε: mean over texts of what was found and of the upper "
         "bound (the truth is between them, and they are one where the maximum is proved), the share of texts above .5, "
         "the share for which the maximum is proved, the mean of the published search with Adam on the same texts, "
-        "and the mean by which Adam falls short."
+        "and the mean by which Adam falls short. The paper's figures 4 and 5 divide the texts by class and by the "
+        "largest weight; this table does not."
     )
     return Comparison(tables=(Table("Adversarial attention", header, tuple(rows), note),) if rows else ())
 

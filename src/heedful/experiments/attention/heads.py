@@ -1,7 +1,7 @@
 """What is each head of attention worth? How the output changes when one head is made uniform, or shut off.
 
-Michel et al. 2019 (section 3: one head masked at a time) and Voita et al. 2019 found that most heads of a transformer
-can be taken away and hardly anything changes. Here one head at a time attends to all it may attend to alike
+Michel et al. 2019 (section 3) mask one head at a time and find that most heads of a transformer can be taken away and
+hardly anything changes. Here one head at a time attends to all it may attend to alike
 (`uniform`: its values are still read, its choice is gone) or contributes nothing (`off`: all its weights are zero). The
 cost is one forward pass of the text for each head and operation; questions about several heads go in one batch.
 """
@@ -254,7 +254,7 @@ HEADS = Experiment(
     name="heads",
     question=QUESTION,
     asks="whether its output changes when one head of attention is made uniform or shut off",
-    paper="Michel et al. 2019; Voita et al. 2019",
+    paper="Michel et al. 2019, section 3",
     run=run,
     columns=COLUMNS,
     config=HeadsConfig,

@@ -157,7 +157,10 @@ def reasons(trial: Result) -> Iterator[Reason]:
 
 
 def compare(evidence: Evidence) -> Comparison:
-    """Figure 3 in numbers: the median change of output when attention is permuted, by max attention."""
+    """The median change of output when attention is permuted, over all texts and in four bins of the largest weight.
+
+    Figure 3 also has it by class; that is in the summary (`by_class_and_max_attention`), not in this table.
+    """
     rows = []
     for setting, found in evidence:
         means = between_seeds([one["overall"]["mean"] for one in found])
@@ -169,8 +172,8 @@ def compare(evidence: Evidence) -> Comparison:
         rows.append((*setting, seeds(means), number(median), *bins))
     header = (*SETTING, "mean Δŷ", "median Δŷ", "max α < .25", "< .5", "< .75", "≥ .75")
     note = (
-        "Median output change Δŷ over 100 permutations of the attention of each text (figure 3): mean and median "
-        "over texts, and the mean in bins of the largest weight."
+        "Median output change Δŷ over 100 permutations of the attention of each text: mean and median over texts, and "
+        "the mean in four bins of the largest weight. The paper's figure 3 has it by class, too; this table does not."
     )
     return Comparison(tables=(Table("Permuted attention", header, tuple(rows), note),) if rows else ())
 

@@ -12,6 +12,7 @@ from heedful.experiments.framework.comparison import (
     SETTING,
     Comparison,
     Evidence,
+    Point,
     Table,
     difference,
     mean_of,
@@ -157,7 +158,15 @@ def compare(evidence: Evidence) -> Comparison:
     tables = (table(found, evidence.sources),)
     if not agreed.known:  # nothing of it was published
         return Comparison(tables=tables)
-    return Comparison(tuple(agreed.sentences()), tables, agreed.columns())
+    return Comparison(tuple(agreed.sentences()), tables, agreed.columns(), tuple(points(found)))
+
+
+def points(found: Sequence[Cell]) -> Iterator[Point]:
+    """Each cell that was published: the mean of the published sets, and ours."""
+    for cell in found:
+        published = mean_of(cell.means)
+        if published is not None:
+            yield Point(cell.setting, f"{SYMBOLS[cell.pair]}, {cell.label}", published, cell.ours.mean)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,16 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Point:
+    """A number of ours beside the mean of the published ones."""
+
+    setting: Setting
+    name: str  # what it is a number of
+    published: float
+    ours: float
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """Sentences for the top of a study's page, and tables; and how well ours agree with what was published, in columns
     of a table (heading -> number), so that variants of a study can be set beside each other."""
@@ -67,6 +77,7 @@ class Comparison:
     headlines: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
     agreement: Mapping[str, str] = field(default_factory=dict)
+    points: tuple[Point, ...] = ()  # what a figure of the page shows
 
 
 def measures_beside(title: str, measures: Sequence[Measure], evidence: Evidence) -> Comparison:

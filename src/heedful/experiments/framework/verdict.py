@@ -2,7 +2,7 @@
 
 Grades: `for` (the attention can be believed in this respect), `mixed`, `against`; `undecided` where the 95% interval
 holds a bar, so that other texts could give another grade; `unclear` where the question has no answer. Where the bars
-come from: docs/experiments.md. The headline only adds grades up, by a rule that is stated with it.
+come from: docs/experiments/verdicts.md. The headline only adds grades up, by a rule that is stated with it.
 """
 
 from __future__ import annotations
