@@ -297,7 +297,7 @@ def test_when_the_time_is_over_every_question_ends(run: Run, monkeypatch: pytest
 def test_without_time_to_explain_the_cost_is_what_is_declared(run: Run) -> None:
     """Nothing is explained, and still no cost in passes is unknown: those that are counted are the same."""
     model = heedful.load(run)
-    texts = [*open_subject(run, given_texts(None, None, None, None, "test", None, None, ()), QUIET).looked.values()][:3]
+    texts = [*open_subject(run, given_texts(None), QUIET).looked.values()][:3]
     methods = ["lrp", "gradient", "omission", "integrated_gradients", "attention", "random"]
     declared, nothing = explain_sample(model, texts, methods, 0.0, QUIET)
     assert len(nothing) == 0
@@ -485,7 +485,7 @@ def test_the_plugin_loads_nothing_heavy() -> None:
 
 def test_what_is_asked_for_by_name_comes_before_the_rest(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """And under the conditions that a bar names."""
-    subject = open_subject(run, given_texts(None, None, None, None, "test", None, None, ()), QUIET)
+    subject = open_subject(run, given_texts(None), QUIET)
     assert list(audit_plan.make_plan(subject).experiments) == ["faithfulness", "erasure", "correlation"]
     plan = audit_plan.make_plan(subject, parse_bars(["faithfulness(lrp, zero).tau > 0"]), (), ["correlation"])
     assert list(plan.experiments) == ["faithfulness", "correlation", "erasure"]
@@ -548,7 +548,7 @@ def test_a_question_whose_fewest_texts_do_not_fit_leaves_its_time_to_the_others(
 
 def test_each_shortcut_can_be_planted(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(EXPERIMENTS, "places", {**EXPERIMENTS.places, "planted": PLANTED})
-    subject = open_subject(run, given_texts(None, None, None, None, "test", None, None, ()), QUIET)
+    subject = open_subject(run, given_texts(None), QUIET)
     for kind in ("single", "ordered", "context"):
         assert audit_plan.make_plan(subject, plant=kind).experiments["planted"]["plant"] == kind
 

@@ -66,7 +66,7 @@ def explain(
         )
 
     budget = token_budget(model.network, EXPLAIN_BUDGET)
-    for indices, found in in_memory(model.encode(examples), budget, answer):
+    for indices, found in in_memory(model.encode(examples), budget, answer, model.batch_size or BATCH):
         collector.add(indices, *found)
         on_done(len(indices))
     return Explanation.of_columns(
@@ -74,10 +74,12 @@ def explain(
     )
 
 
-def in_memory(encoded: Encoded, budget: int, answer: Callable[[Batch], Answer]) -> Iterator[tuple[Ints, Answer]]:
+def in_memory(
+    encoded: Encoded, budget: int, answer: Callable[[Batch], Answer], texts: int = BATCH
+) -> Iterator[tuple[Ints, Answer]]:
     """The answers about all texts, batch by batch. A batch for which memory runs out is halved, and so are later ones
     as large; a single text that does not fit is an error."""
-    waiting = deque(cut(encoded.lengths, BATCH, token_budget=budget))
+    waiting = deque(cut(encoded.lengths, min(BATCH, texts), token_budget=budget))
     room = np.inf  # tokens, padding included, that have not been too many yet
     while waiting:
         indices = waiting.popleft()

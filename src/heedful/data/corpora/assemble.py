@@ -48,6 +48,7 @@ class CorpusRows:
     source: str
     folder: Path | None = None
     label_column: str | None = None
+    columns: str | None = None  # which of one's own file were read, in words
     warnings: tuple[str, ...] = ()
     subset: Subset = ALL_ROWS
     partial: bool = False  # rows of other splits were not read, because they should not matter
@@ -67,6 +68,7 @@ class LimitedSplit:
     examples: tuple[Example, ...]
     skipped: tuple[str, ...]
     source: str  # where it came from, in words, and what was drawn
+    columns: str | None = None  # which of one's own file were read, in words
 
 
 @dataclass(slots=True)
@@ -86,7 +88,8 @@ def assemble(given: CorpusRows, seed: int) -> Corpus:
     selected = _select(given, seed, whole=True)
     _check_labels(selected, given)
     left_out = [f"{count} {what}" for what, count in sorted(given.ledger.left_out.items())]
-    notes = selected.notes + ([f"left out: {', '.join(left_out)}"] if left_out else [])
+    columns = [given.columns] if given.columns else []
+    notes = columns + selected.notes + ([f"left out: {', '.join(left_out)}"] if left_out else [])
     splits = selected.splits
     corpus = Corpus(
         name=given.name,
@@ -122,6 +125,7 @@ def assemble_split(given: CorpusRows, split: Split, limit: int | None, seed: int
         examples=tuple(_example(r, selected.numbers) for r in wanted),
         skipped=tuple(given.ledger.skipped),
         source="; ".join([given.source, *selected.notes]),
+        columns=given.columns,
     )
 
 

@@ -252,6 +252,7 @@ def open_hf(spec: str, options: DataOptions) -> CorpusRows:
         ledger,
         f"hf:{spec}",
         label_column=columns.label,
+        columns=str(columns),
         warnings=task_warnings(columns, options),
     )
 

@@ -51,6 +51,13 @@ class ColumnNames:
     evidence: str | None
     split: str | None
 
+    def __str__(self) -> str:
+        return say_columns(text=self.text, query=self.query, label=self.label, evidence=self.evidence, split=self.split)
+
+
+def say_columns(**columns: str | None) -> str:
+    return "columns read: " + ", ".join(f"{name!r} as the {what}" for what, name in columns.items() if name)
+
 
 def open_table(path: Path, options: DataOptions, part: Split | None = None) -> CorpusRows:
     """One file with all rows, or with the training rows where dev and test have files of their own."""
@@ -112,6 +119,7 @@ def _open_files(
         source,
         folder,
         label_column=columns.label,
+        columns=str(columns),
         warnings=task_warnings(columns, options),
         partial=len(needed) < len(tables),
     )
@@ -152,9 +160,8 @@ def task_warnings(columns: ColumnNames, options: DataOptions) -> tuple[str, ...]
 def choose_columns(table: InputTable, options: DataOptions) -> ColumnNames:
     text = _column(table, options.text_column, "text", TEXT_NAMES)
     label = _column(table, options.label_column, "label", LABEL_NAMES, taken=text)
-    lower = {name.lower(): name for name in table.columns}
     query = _query_column(table, options, (text, label))
-    split = options.split_column or next((lower[n] for n in SPLIT_COLUMNS if n in lower), None)
+    split = options.split_column or _usual_column(table, "split", SPLIT_COLUMNS)
     for name, what in ((options.evidence_column, "evidence"), (split, "split")):
         if name is not None and name not in table.columns:
             raise Mistake(_no_column(table, name, what))
@@ -169,13 +176,28 @@ def _column(table: InputTable, asked: str | None, what: str, usual: tuple[str, .
         if asked in table.columns:
             return asked
         raise Mistake(_no_column(table, asked, what))
-    names = {name.lower(): name for name in table.columns if name != taken}
-    found = [names[name] for name in usual if name in names]
-    if len(found) == 1 or (found and found[0].lower() == what):
-        return found[0]
+    names = {name.lower() for name in table.columns if name != taken}
+    found = [name for name in usual if name in names]
+    if len(found) == 1 or found[:1] == [what]:
+        return _usual_column(table, what, found, (taken,)) or found[0]
     shown = ", ".join(repr(name) for name in table.columns)
     why = "more than one column could be the" if found else "no column is known to be the"
     raise Mistake(f"{table.path}: {why} {what}; say which with --{what}-column (columns: {shown}).")
+
+
+def _usual_column(table: InputTable, what: str, usual: Sequence[str], taken: Sequence[str] = ()) -> str | None:
+    """The first usual name that is a column's: exactly, or else but for case, where one column alone has it."""
+    columns = [name for name in table.columns if name not in taken]
+    for name in usual:
+        alike = [column for column in dict.fromkeys(columns) if column.lower() == name]
+        if name in alike:
+            return name
+        if len(alike) > 1:
+            shown = " and ".join(map(repr, alike))
+            raise Mistake(f"{table.path}: the columns {shown} differ in case only; say which with --{what}-column.")
+        if alike:
+            return alike[0]
+    return None
 
 
 def _no_column(table: InputTable, name: str, what: str) -> str:
@@ -262,8 +284,7 @@ def _query_column(table: InputTable, options: DataOptions, taken: Sequence[str])
         return options.query_column
     if options.task == "classification":
         return None
-    lower = {name.lower(): name for name in table.columns if name not in taken}
-    return next((lower[name] for name in QUERY_NAMES if name in lower), None)
+    return _usual_column(table, "query", QUERY_NAMES, taken)
 
 
 # Texts without labels, from a file of one's own: enough for every question that is about the model alone.
@@ -278,8 +299,9 @@ def is_unlabelled(path: Path, options: DataOptions) -> bool:
 
 def read_unlabelled(
     path: Path, options: DataOptions, places: Callable[[int], Sequence[int]]
-) -> tuple[int, dict[int, Example]]:
-    """How many texts there are, and those at the places that are wanted, by place. Only these are tokenised."""
+) -> tuple[int, dict[int, Example], str]:
+    """How many texts there are, those at the places that are wanted, by place, and the columns that were read. Only
+    these texts are tokenised."""
     ledger = Ledger(options.skip_bad)
     table = _table(path, options, ledger)
     if not table.columns:
@@ -300,7 +322,7 @@ def read_unlabelled(
         place: Example(f"{path.name}:{rows[place][0]}", passage, query=asked)
         for place, passage, asked in zip(wanted, passages, queries, strict=True)
     }
-    return len(rows), found
+    return len(rows), found, say_columns(text=text, query=query)
 
 
 def _table(path: Path, options: DataOptions, ledger: Ledger) -> InputTable:

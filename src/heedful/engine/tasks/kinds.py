@@ -107,17 +107,13 @@ class EvaluationTask(Kind):
         return Status("finished" if run.info.get("key") == task.key else "missing")
 
     def do(self, task: Task, executor: Executor, progress: Progress) -> None:
-        from heedful.engine.tasks.train import library_versions
-
         """The texts are read first: where labels do not match, there is nothing to keep."""
+        from heedful.engine.tasks.train import library_versions, remember_folders
+
         assert isinstance(task.config, EvaluationConfig)
         source = executor.source(task.config.source)
         if task.ask is not None:
-            texts = executor.texts(task).examples.values()
-            if all(example.label is None for example in texts):
-                progress.say(
-                    f"{task.config.dataset} has no column that is known to be the label: there will be no scores"
-                )
+            executor.texts(task)
         about = {name: getattr(source, name) for name in ("description", "architecture", "attention", "seed")}
         info: dict[str, Any] = {
             "key": task.key,
@@ -127,7 +123,12 @@ class EvaluationTask(Kind):
             "labels": list(source.labels),
             "tokenizer": task.config.data.tokenizer,
             "embedding_dim": None if source.config is None else source.config.embedding_dim,
-            "data": {"name": Path(task.config.dataset).name, "fingerprint": task.source, "examples": {}},
+            "data": {
+                "name": Path(task.config.dataset).name,
+                "fingerprint": task.source,
+                "examples": {},
+                "folders": remember_folders(executor.workspace.data_dirs),
+            },
             "versions": library_versions(),
         }
         write_trial(executor.workspace.runs / task.run, info)
