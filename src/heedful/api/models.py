@@ -177,5 +177,6 @@ def subject_options(
         raise Mistake(f"data_options={short(data_options)}: give options by name, {{'text_column': 'review'}}.")
     reading = dict(data_options or {})
     if label_map is not None:
-        reading["label_map"] = label_map
+        strings = isinstance(label_map, Mapping)
+        reading["label_map"] = {str(label): name for label, name in label_map.items()} if strings else label_map
     return SubjectOptions(reading, labels, split, dtype, device, batch_size, as_paths(data_dirs), queries)

@@ -69,6 +69,10 @@ class Subject:
         given = options or SubjectOptions()
         split = check_split(given.split)
         check_batch_size(given.batch_size)
+        if given.device is not None:
+            from heedful.engine.running.processors import torch_device
+
+            torch_device(given.device)
         source, run, reading = _find_model(model, data, given)
         source = source.on_device(given.device)
         if source.caution is not None:
