@@ -587,7 +587,7 @@ def test_labels_of_a_run_s_data_are_given_as_heedful_run_takes_them(run: Run, tm
 def test_methods_and_plans() -> None:
     """What the plan takes and leaves, by what a model can do."""
     model = heedful.wrap(lambda texts: np.tile([[0.3, 0.7]], (len(texts), 1)), labels=["neg", "pos"])
-    subject = open_subject(model, given_texts(["a film", "a book"], None, None, None, "test", None, None, ()), QUIET)
+    subject = open_subject(model, given_texts(["a film", "a book"]), QUIET)
     plan = audit_plan.make_plan(subject, methods=["lime"])
     assert plan.methods == ("omission", "mask", "lime", "random")
     assert set(plan.left_out) >= {"attention", "gradient", "shap"}

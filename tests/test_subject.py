@@ -39,6 +39,7 @@ from heedful.engine.sources.subject import Subject, SubjectOptions
 from heedful.engine.tasks.plan import ask
 from heedful.engine.tasks.task import Task
 from heedful.errors import Mistake
+from heedful.models.model import Model
 from heedful.records import Example, Words
 from heedful.registry import EXPERIMENTS
 
@@ -301,7 +302,7 @@ def test_label_maps() -> None:
 
 def test_several_labels_are_fitted_to_several(monkeypatch: pytest.MonkeyPatch) -> None:
     """One name matches and stays; the others go where the answers put them, not where the alphabet does."""
-    source = SimpleNamespace(labels=("LABEL_0", "LABEL_1", "LABEL_2"))
+    source: Any = SimpleNamespace(labels=("LABEL_0", "LABEL_1", "LABEL_2"))
     rng = np.random.default_rng(0)
     truths, names = rng.integers(0, 3, 120), ("LABEL_1", "a", "b")
     answers = {0: 1, 1: 2, 2: 0}
@@ -309,7 +310,7 @@ def test_several_labels_are_fitted_to_several(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(
         label_fit, "predict_labels", lambda _, some: np.array([answers[one.label or 0] for one in some])
     )
-    fit = label_fit.measure_fit(source, examples, names, {})  # type: ignore[arg-type]
+    fit = label_fit.measure_fit(source, examples, names, {})
     assert fit is not None
     assert (fit.best, fit.agrees, fit.rows, fit.sure) == (
         {"LABEL_1": "LABEL_1", "a": "LABEL_2", "b": "LABEL_0"},
@@ -317,7 +318,7 @@ def test_several_labels_are_fitted_to_several(monkeypatch: pytest.MonkeyPatch) -
         label_fit.ROWS,
         True,
     )
-    few = label_fit.measure_fit(source, examples[:5], names, {})  # type: ignore[arg-type]
+    few = label_fit.measure_fit(source, examples[:5], names, {})
     assert few is None or not few.sure
 
 
@@ -330,6 +331,10 @@ def half(folder: Path) -> Path:
     return folder
 
 
+def dtype_of(model: Model) -> torch.dtype:
+    return next(zoo.network(model).module.parameters()).dtype
+
+
 def test_weights_of_16_bits_are_computed_in_float32_and_that_is_said_once(tmp_path: Path) -> None:
     folder = half(tmp_path / "half")
     sentence = "the weights are float16; computed in float32 on this CPU: --dtype float16 keeps them"
@@ -337,9 +342,7 @@ def test_weights_of_16_bits_are_computed_in_float32_and_that_is_said_once(tmp_pa
         usual = heedful.load(folder)
     assert len([w for w in caught if sentence in str(w.message)]) == 1
     kept, own = heedful.load(folder, dtype="float16"), find_source(folder)
-    types = [
-        next(iter(m.network.module.parameters())).dtype for m in (usual, kept, heedful.load(folder, dtype="float32"))
-    ]  # type: ignore[attr-defined]
+    types = [dtype_of(one) for one in (usual, kept, heedful.load(folder, dtype="float32"))]
     assert types == [torch.float32, torch.float16, torch.float32]
     sources = [own, find_source(folder, dtype="float32"), find_source(folder, dtype="auto")]
     assert len({source.fingerprint for source in sources}) == 1
@@ -361,7 +364,7 @@ def test_dtype_of_a_run_and_of_a_model_in_memory(checkpoint: Path, tmp_path: Pat
         with pytest.raises(Mistake, match="dtype is for a checkpoint"):
             heedful.run("permutation", model, texts_of(2), dtype="float64")
     double = Subject.resolve(checkpoint, None, SubjectOptions(dtype="float64")).load()
-    assert next(iter(double.network.module.parameters())).dtype == torch.float64  # type: ignore[attr-defined]
+    assert dtype_of(double) == torch.float64
 
 
 def test_batch_size_bounds_the_texts_of_a_pass(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:

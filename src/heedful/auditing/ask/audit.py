@@ -16,7 +16,7 @@ from heedful.auditing.outcome.budget import parse_budget
 from heedful.auditing.outcome.requirements import PERFORMANCE, Requirement, check_bar, parse_bars
 from heedful.auditing.outcome.series import series_of
 from heedful.auditing.outcome.standings import Standings, rank
-from heedful.auditing.record import Audit, AuditedModel, AuditQuestion
+from heedful.auditing.record import Audit, AuditQuestion, AuditSummary
 from heedful.data.edits.plant import KINDS
 from heedful.engine.running.progress import Progress
 from heedful.engine.sources.subject import SubjectOptions
@@ -161,7 +161,7 @@ def execute(prepared: PreparedAudit, command: str) -> Audit:
     summaries[PERFORMANCE] = subject.performance(max([FEW, *(one.texts for one in answers.values())]))
     reasons = {**plan.left_out, **left_out, **void}
     return Audit(
-        subject=AuditedModel(
+        subject=AuditSummary(
             subject.name,
             subject.description,
             subject.data,
