@@ -233,12 +233,12 @@ def test_what_a_mismatch_says_to_type_leads_on(
     typed = shlex.split(found[1])
     assert parse_label_map(typed[1]) == {"Positive": "LABEL_0", "negative": "LABEL_1"}
     all_take(checkpoint, data, *typed, out=tmp_path)
+    (answers,) = (tmp_path / "runs").glob("*-on-*")
+    assert json.loads((answers / "results/performance.summary.json").read_text())["accuracy"] == 0.95
     words = [word for word in arguments("audit", checkpoint, data, typed, tmp_path) if word != "--dry-run"]
     with monkeypatch.context() as patch:  # a whole audit asks all of them
         patch.setattr(EXPERIMENTS, "places", {n: EXPERIMENTS.places[n] for n in ("faithfulness", "correlation")})
         assert CliRunner().invoke(app, words).exit_code == 0
-    (answers,) = (tmp_path / "runs").iterdir()
-    assert json.loads((answers / "results/performance.summary.json").read_text())["accuracy"] == 0.95
     in_python = heedful.run("permutation", checkpoint, data=data, label_map=parse_label_map(typed[1]), runs=tmp_path)
     assert len(in_python) == 40
 
@@ -332,7 +332,8 @@ def half(folder: Path) -> Path:
 
 
 def dtype_of(model: Model) -> torch.dtype:
-    return next(zoo.network(model).module.parameters()).dtype
+    found: torch.dtype = next(zoo.network(model).module.parameters()).dtype
+    return found
 
 
 def test_weights_of_16_bits_are_computed_in_float32_and_that_is_said_once(tmp_path: Path) -> None:
@@ -385,7 +386,7 @@ def test_batch_size_bounds_the_texts_of_a_pass(checkpoint: Path, monkeypatch: py
     seen.clear()
     rows = heedful.run("permutation", model, texts_of(9), batch_size=3, permutations=2)
     assert len(rows) == 9
-    assert max(seen) == 3
+    assert set(seen) == {3, 2 * 3}  # three texts, and each under two permutations
 
 
 # --- models that are not classifiers
