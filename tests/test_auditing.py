@@ -27,7 +27,7 @@ from heedful.auditing.outcome.series import series_of
 from heedful.auditing.outcome.standings import MethodCheck, MethodCost, MethodFacts, Standings, rank
 from heedful.auditing.pages.exports import annotation_lines, junit, model_card
 from heedful.auditing.pages.figures import audit_figures
-from heedful.auditing.record import Audit, AuditQuestion, Subject, plain
+from heedful.auditing.record import Audit, AuditQuestion, AuditSummary, plain
 from heedful.errors import Mistake
 from heedful.experiments import EXPERIMENTS
 from heedful.experiments.framework.description import MethodMeasure
@@ -67,7 +67,7 @@ def standings_of(shares: dict[str, float], **given: Any) -> Standings:
 
 
 def audit_of(standings: Standings, **changes: Any) -> Audit:
-    subject = Subject("my-model", "a model", "reviews.csv", "test", 400, ("neg", "pos"))
+    subject = AuditSummary("my-model", "a model", "reviews.csv", "test", 400, ("neg", "pos"))
     question = AuditQuestion("made_up", "Is it so?", "Nobody 2030", 60, 1.0)
     given: dict[str, Any] = {
         "subject": subject,

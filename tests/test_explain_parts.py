@@ -21,7 +21,7 @@ pytest.importorskip("transformers")
 import heedful
 import transformer_zoo as zoo
 from heedful import Explanation
-from heedful.api.words import PART
+from heedful.api.parts import PART
 from heedful.cli import app
 from heedful.explainers import run as explainers_run
 from heedful.models import Output

@@ -20,7 +20,6 @@ pytest.importorskip("transformers")
 
 import heedful
 import transformer_zoo as zoo
-from heedful.api.experiments import find_model
 from heedful.cli import app
 from heedful.config import FINE_TUNING, DataOptions, RunConfig, TrainingConfig
 from heedful.data.generated.planted import generate
@@ -28,6 +27,7 @@ from heedful.data.text.batching import Encoded, cut
 from heedful.engine.running.execute import execute
 from heedful.engine.running.progress import Progress
 from heedful.engine.running.workspace import Workspace
+from heedful.engine.sources.models import find_source
 from heedful.engine.tasks.commands import train_words
 from heedful.engine.tasks.configure import configure
 from heedful.engine.tasks.estimate import estimate
@@ -171,7 +171,7 @@ def test_copies_of_a_checkpoint_are_trained_for_experiments(
 ) -> None:
     """Asked about a file: each copy begins with the checkpoint's weights, and the checkpoint stays as it is."""
     before = files_of(checkpoint)
-    source = find_model(checkpoint, None)[0]
+    source = find_source(checkpoint)
     place = Workspace(tmp_path / "runs")
     data = DataOptions.parse({"only": "test"}, "the test")
     made = plan_trial(source, reviews, data, [ask(experiment, options, "test", 6)], place.runs, (), sha256)

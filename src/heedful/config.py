@@ -120,6 +120,8 @@ class DataOptions(Config):
     as_published: DataAsPublished = Field(
         default=DataAsPublished(), exclude_if=lambda value: value == DataAsPublished()
     )
+    # Which of a model's labels those of the data are, where their names do not say it.
+    label_map: dict[str, str] | None = Field(default=None, exclude_if=lambda value: value is None)
 
     @property
     def subset(self) -> dict[Split, int]:

@@ -6,16 +6,16 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heedful.api.experiments import find_model
-from heedful.api.models import as_paths
+from heedful.api.models import subject_options
 from heedful.engine.running.progress import Progress
+from heedful.engine.sources.subject import Subject
 from heedful.errors import Mistake, short
 from heedful.measure.levels import shrink_means
-from heedful.records import SPLITS, Example
+from heedful.records import Example
 
 if TYPE_CHECKING:
     from heedful.engine.sources.models import ModelSource
@@ -50,9 +50,13 @@ def words(
     data_options: Mapping[str, Any] | None = None,
     split: str = "test",
     limit: int | None = None,
-    label: Literal["predicted", "true"] = "predicted",
+    label: str = "predicted",
     min_texts: int = FEWEST,
     labels: Sequence[str] | None = None,
+    label_map: Mapping[str, str] | None = None,
+    dtype: str | None = None,
+    device: str | None = None,
+    batch_size: int | None = None,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress | None = None,
 ) -> list[WordEffect]:
@@ -60,59 +64,32 @@ def words(
 
     Of a run's own data, or of `data`. `label`: the one that the model predicts, or the true one of each text.
     """
-    from heedful.data.text.batching import CPU
+    options = subject_options(data_options, labels, label_map, split, dtype, device, batch_size, data_dirs)
+    progress = progress or Progress(quiet=True)
+    subject = Subject.resolve(model, data, options).say(progress)
+    return rank_words(subject, limit=limit, label=label, min_texts=min_texts, progress=progress)
 
-    if split not in SPLITS:
-        raise Mistake(f"--split {short(split)}: the splits are {', '.join(SPLITS)}.")
+
+def rank_words(
+    subject: Subject, *, limit: int | None, label: str, min_texts: int, progress: Progress
+) -> list[WordEffect]:
     for name, number, least in (("--limit", limit, 1), ("--min-texts", min_texts, 2)):
         whole = isinstance(number, int) and not isinstance(number, bool)
         if number is not None and not (whole and least <= number < 2**63):
             raise Mistake(f"{name} {short(number)}: a whole number is needed, {least} or more.")
     if label not in ("predicted", "true"):
         raise Mistake(f"--label {short(label)}: predicted or true.")
-    source, run = find_model(model, labels)
-    examples = read_examples(source, run, data, data_options or {}, split, limit, as_paths(data_dirs))
-    loaded = source.load(CPU)
+    examples = [*subject.read(limit).examples.values()]
+    loaded = subject.load()
     if not loaded.network.link.distribution:
         raise Mistake(f"{loaded.name} does not choose one of its labels: Li et al.'s view needs P(label).")
-    return effects_by_label(loaded, examples, label, min_texts, progress or Progress(quiet=True))
-
-
-def read_examples(
-    source: ModelSource,
-    run: Run | None,
-    data: str | Path | None,
-    given: Mapping[str, Any],
-    split: Any,
-    limit: int | None,
-    folders: tuple[Path, ...],
-) -> list[Example]:
-    """Texts of the run's own data, edited as they were for it, or of other data as the model reads them."""
-    from heedful.config import DataOptions
-    from heedful.data.corpora.assemble import spread_places
-    from heedful.engine.sources.edited_data import corpus_of
-    from heedful.engine.sources.other_data import as_the_model_reads, read_as, read_other
-
-    if data is None:
-        if run is None or run.trial is not None:
-            raise Mistake(f"{source.name} has no data of its own here: say with --data which texts are meant.")
-        if given:
-            raise Mistake(f"{next(iter(given))} says how to read data: give --data, too.")
-        texts = corpus_of(run, (*folders, *run.data_folders))[split]
-        found = [texts[place] for place in spread_places(len(texts), limit)]
-    else:
-        options = read_as(source, str(data), DataOptions.parse(dict(given), f"reading {data}"), split)
-        read = read_other(str(data), options, split, limit, folders)
-        found = [*as_the_model_reads(read.examples, read.task, read.labels, source, str(data)).values()]
-    if not found:
-        raise Mistake(f"there are no {split} texts in {data or (run.config.dataset if run else 'the data')}.")
-    return found
+    return effects_by_label(loaded, examples, label, min_texts, progress)
 
 
 def effects_by_label(
     model: Model,
     examples: Sequence[Example],
-    label: Literal["predicted", "true"],
+    label: str,
     min_texts: int,
     progress: Progress,
 ) -> list[WordEffect]:
@@ -122,7 +99,7 @@ def effects_by_label(
     found: dict[str, dict[str, list[tuple[float, float, int]]]] = defaultdict(lambda: defaultdict(list))
     with progress.bar("words", total=len(examples)) as bar:
         for indices, batch in model.batches(examples):
-            erased = erase_words(model.network, batch, label=label)
+            erased = erase_words(model.network, batch, label="true" if label == "true" else "predicted")
             masks, tokens = batch.passage.mask.cpu().numpy(), batch.passage
             for row, index in enumerate(indices):
                 passage, mask = examples[int(index)].passage, masks[row]

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from heedful.api.models import as_paths
+from heedful.api.models import subject_options
 from heedful.api.words import as_examples
 from heedful.engine.running.progress import Progress
+from heedful.engine.sources.subject import Subject, SubjectOptions
 from heedful.errors import Mistake
 from heedful.records import Example
 
@@ -53,8 +54,12 @@ def run(
     data_options: Mapping[str, Any] | None = None,
     queries: Sequence[str] | None = None,
     labels: Sequence[str] | None = None,
+    label_map: Mapping[str, str] | None = None,
     split: str = "test",
     limit: int | None = None,
+    dtype: str | None = None,
+    device: str | None = None,
+    batch_size: int | None = None,
     runs: str | Path | None = None,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress | None = None,
@@ -63,38 +68,43 @@ def run(
     """An experiment's rows: of the examples given, of `data`, or of the corpus that a run was trained on.
 
     `data` is a corpus by name, one's own file, or hf:ID, and `data_options` say how to read it (text_column, ...). A
-    model's labels and those of the data are matched by name. Rows are kept in the run's folder, or in one for the model
-    on these data, and are not computed again; those of a model in memory, or of given examples, are not kept. `labels`
-    are names for those of a Hugging Face model, which reads pairs of texts where the data have a query or `queries` are
-    given. `options` are the experiment's.
+    model's labels and those of the data are matched by name, or as `label_map` says ({"good": "positive"}). Rows are
+    kept in the run's folder, or in one for the model on these data, and are not computed again; those of a model in
+    memory, or of given examples, are not kept. `labels` are names for those of a Hugging Face model, which reads pairs
+    of texts where the data have a query or `queries` are given; of a run, the data's labels in their order. `options`
+    are the experiment's.
     """
     from heedful.engine.tasks.plan import ask
     from heedful.engine.tasks.rows import ExperimentRows
 
-    asked = ask(experiment, options, split, limit)
+    request = ask(experiment, options, split, limit)
     progress = progress or Progress(quiet=True)
     if isinstance(examples, str | Path):
         data, examples = examples, None
-    if examples is not None:
-        return _ask_given(asked, model, examples, queries, labels, progress)
-    source, run = find_model(model, labels)
-    if source.fingerprint is None:
-        return _ask_in_memory(asked, source, data, data_options or {}, as_paths(data_dirs), progress)
-    answers = run_experiments(
-        [asked],
-        source if run is None else run,
-        data=data,
-        data_options=data_options,
-        runs=runs,
-        data_dirs=data_dirs,
-        progress=progress,
+    given = subject_options(
+        data_options, labels, label_map, split, dtype, device, batch_size, data_dirs, queries is not None
     )
+    subject = Subject.resolve(model, data, given).say(progress)
+    if examples is not None:
+        loaded = subject.load()
+        texts = as_examples(loaded, examples, queries)
+        return ask_loaded(request, loaded, dict(enumerate(texts)), progress)
+    if subject.source.fingerprint is None:
+        if data is None:
+            raise Mistake("give examples, data, or the run folder, whose corpus is known.")
+        from heedful.engine.sources.overlap import find_doubts
+
+        read = subject.read(limit).examples
+        for sentence in find_doubts(subject.source, str(data), subject.reading, subject.data_dirs):
+            warnings.warn(f"{sentence}.", stacklevel=2)
+        return ask_loaded(request, subject.load(), read, progress)
+    answers = ask_subject([request], subject, runs=runs, progress=progress)
     *_, task = answers.plan.of("experiment")
     for failure in answers.report.failed:
         raise Mistake(f"{failure.task.name}: {failure.error}")
     about = answers.run
     return ExperimentRows(
-        experiment, about.results.rows(experiment, task.key), about.labels, str(about.info["task"]), asked.options
+        experiment, about.results.rows(experiment, task.key), about.labels, str(about.info["task"]), request.options
     )
 
 
@@ -103,32 +113,40 @@ def run_experiments(
     model: Run | ModelSource | str | Path,
     *,
     data: str | Path | None = None,
-    data_options: Mapping[str, Any] | None = None,
-    labels: Sequence[str] | None = None,
+    options: SubjectOptions | None = None,
     runs: str | Path | None = None,
-    data_dirs: Sequence[str | Path] = (),
     cores: int | None = None,
     progress: Progress | None = None,
 ) -> Answers:
-    """Ask a model that can be found again; the answers are kept. A single failure is raised, several are reported.
+    """Ask a model that can be found again; the answers are kept. `options` say how model and data are read."""
+    subject = Subject.resolve(model, data, options).say(progress or Progress(quiet=True))
+    return ask_subject(asks, subject, runs=runs, cores=cores, progress=progress)
+
+
+def ask_subject(
+    asks: Sequence[Request],
+    subject: Subject,
+    *,
+    runs: str | Path | None = None,
+    cores: int | None = None,
+    progress: Progress | None = None,
+) -> Answers:
+    """The answers are kept. A single failure is raised, several are reported.
 
     A few texts are asked about in this process, which then reads data and weights once; many by workers beside it.
-    `labels` are names for those of a Hugging Face model.
     """
     from heedful.engine.running.execute import execute
-    from heedful.engine.running.workspace import Workspace
     from heedful.engine.sources.overlap import doubts_of
+    from heedful.engine.tasks.plan import plan_questions
 
-    source, run = find_model(model, labels)
-    folder = Path(runs) if runs is not None else Path("runs") if run is None else run.path.parent
-    remembered = () if run is None or data is not None else run.data_folders
-    workspace = Workspace(folder, (*as_paths(data_dirs), *remembered))
-    planned = plan_questions(asks, source, run, None if data is None else str(data), data_options or {}, workspace)
+    workspace = workspace_of(subject, runs)
+    planned = plan_questions(subject, asks, workspace.runs, workspace.data_dirs, workspace.hash_file)
     (name,) = {task.run for task in planned.of("experiment")}
     answering = workspace.run(name)
     alone = len(asks) == 1
     few = all(ask.limit is not None and ask.limit <= FEW for ask in asks)
-    to_train = planned.count("train") > (run is not None and run.trial is None)  # beside the run that is asked
+    own = subject.run is not None and subject.run.trial is None
+    to_train = planned.count("train") > own  # beside the run that is asked
     engine: Engine = "local" if to_train or not (alone or few) else "here"
     report = execute(
         planned,
@@ -143,49 +161,13 @@ def run_experiments(
     return Answers(tuple(asks), answering, planned, report, workspace)
 
 
-def plan_questions(
-    asks: Sequence[Request],
-    source: ModelSource,
-    run: Run | None,
-    data: str | None,
-    given: Mapping[str, Any],
-    workspace: Workspace,
-) -> Plan:
-    """Questions about a run's own data, or about other data."""
-    from heedful.config import DataOptions
-    from heedful.engine.sources.other_data import read_as, read_by
-    from heedful.engine.tasks.plan import is_own_data, plan_for_run, plan_trial
+def workspace_of(subject: Subject, runs: str | Path | None) -> Workspace:
+    """Where the answers of a subject are kept: in a folder of runs, beside its run, or in `runs`."""
+    from heedful.engine.running.workspace import Workspace
 
-    folders, hash_file = workspace.data_dirs, workspace.hash_file
-    if data is None:
-        if run is None:
-            raise Mistake(f"{source.name} has no data of its own: say with --data what it is to be asked about.")
-        if given:
-            raise Mistake(f"{next(iter(given))} says how to read data: give --data, too.")
-        return plan_for_run(run, asks, folders, hash_file)
-    if run is not None and is_own_data(run, data, given, folders, hash_file):
-        return plan_for_run(run, asks, folders, hash_file)
-    options = DataOptions.parse(dict(given), f"reading {data}")
-    options = read_as(source, data, options, asks[0].split)
-    source = read_by(source, data, options, asks[0].split, folders)
-    return plan_trial(source, data, options, asks, workspace.runs, folders, hash_file)
-
-
-def find_model(model: object, labels: Sequence[str] | None = None) -> tuple[ModelSource, Run | None]:
-    """The source of a model, and its run folder where it has one. Files are hashed once for both."""
-    from heedful.engine.sources.models import RUN_FOLDERS, find_source
-    from heedful.store.checks import FileHashes
-    from heedful.store.run import Run
-
-    hashes = FileHashes()
-    if labels is not None:
-        if not isinstance(model, str | Path):
-            raise Mistake("labels are names for those of a checkpoint that is given by its folder or id.")
-        return find_source(model, hashes, labels=list(labels)), None
-    if isinstance(model, str | Path) and RUN_FOLDERS.claims(model):
-        model = Run(Path(model).absolute(), hashes)
-    source = find_source(model, hashes)
-    return source, model if isinstance(model, Run) else None
+    run = subject.run
+    folder = Path(runs) if runs is not None else Path("runs") if run is None else run.path.parent
+    return Workspace(folder, subject.data_dirs, device=subject.device, batch_size=subject.batch_size)
 
 
 def parse_questions(
@@ -217,48 +199,6 @@ def sort_data_settings(
     reading = set(DataOptions.model_fields) - theirs
     about_data = {name: value for name, value in settings.items() if name in reading}
     return about_data, {name: value for name, value in settings.items() if name not in reading}
-
-
-def _ask_given(
-    asked: Request,
-    model: object,
-    examples: Sequence[Example] | Sequence[str],
-    queries: Sequence[str] | None,
-    labels: Sequence[str] | None,
-    progress: Progress,
-) -> ExperimentRows:
-    from heedful.data.text.batching import CPU
-
-    source = find_model(model, labels)[0]
-    loaded = ((queries is not None and source.of_pairs()) or source).load(CPU)
-    texts = as_examples(loaded, examples, queries)
-    return ask_loaded(asked, loaded, dict(enumerate(texts)), progress)
-
-
-def _ask_in_memory(
-    asked: Request,
-    source: ModelSource,
-    data: str | Path | None,
-    given: Mapping[str, Any],
-    data_dirs: tuple[Path, ...],
-    progress: Progress,
-) -> ExperimentRows:
-    """Of a model that nobody could find again: nothing is kept."""
-    from heedful.config import DataOptions
-    from heedful.data.text.batching import CPU
-    from heedful.engine.sources.other_data import as_the_model_reads, read_as, read_other
-    from heedful.engine.sources.overlap import find_doubts
-    from heedful.engine.tasks.rows import select_places
-
-    if data is None:
-        raise Mistake("give examples, data, or the run folder, whose corpus is known.")
-    options = read_as(source, str(data), DataOptions.parse(dict(given), f"reading {data}"), asked.split)
-    read = read_other(str(data), options, asked.split, asked.limit, data_dirs)
-    select_places(read.size, asked)  # says so where there are none
-    examples = as_the_model_reads(read.examples, read.task, read.labels, source, str(data))
-    for sentence in find_doubts(source, str(data), options, data_dirs):
-        warnings.warn(f"{sentence}.", stacklevel=3)
-    return ask_loaded(asked, source.load(CPU), examples, progress)
 
 
 def ask_loaded(asked: Request, model: Model, examples: Mapping[int, Example], progress: Progress) -> ExperimentRows:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heedful.engine.running.progress import Progress
+from heedful.engine.sources.subject import SubjectOptions
 from heedful.errors import Mistake, short
 
 if TYPE_CHECKING:
@@ -23,8 +24,7 @@ def load(model: Any, *, device: str | None = None, **options: Any) -> Model:
     `options` are those of the kind of model; of Hugging Face: labels, query, long, problem_type, revision, dtype,
     offline (see docs/huggingface.md). `device` is the processor unless told otherwise; a pipeline stays where it is.
     """
-    import torch
-
+    from heedful.engine.running.processors import torch_device
     from heedful.engine.sources.models import find_source
 
     if hasattr(model, "model") and hasattr(model, "tokenizer") and hasattr(model, "task"):
@@ -32,15 +32,10 @@ def load(model: Any, *, device: str | None = None, **options: Any) -> Model:
 
         return load_pipeline(model, **options if device is None else {**options, "device": device})
     source = find_source(model, **options)
-    run = getattr(source, "run", None)
-    if run is not None and run.interrupted:
-        told = f"{run.path} is not finished: its weights are those of the best epoch so far. Give the command again."
-        warnings.warn(told, stacklevel=2)
-    try:
-        place = torch.device("cpu" if device is None else device)
-        torch.empty(0, device=place)
-    except (RuntimeError, AssertionError, TypeError, ValueError, OverflowError):
-        raise Mistake(f"device={short(device)}: torch has no such device here; 'cpu' is always there.") from None
+    place = torch_device(device)
+    source = source.on_device(device)
+    if source.caution is not None:
+        warnings.warn(source.caution, stacklevel=2)
     return source.load(place)
 
 
@@ -164,3 +159,24 @@ def as_paths(folders: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
     paths = tuple(as_path(folder, "a data folder") for folder in given)
     locate.data_dirs(paths)  # says so where one is not there
     return paths
+
+
+def subject_options(
+    data_options: Mapping[str, Any] | None,
+    labels: Sequence[str] | None,
+    label_map: Mapping[str, str] | None,
+    split: str,
+    dtype: str | None,
+    device: str | None,
+    batch_size: int | None,
+    data_dirs: Sequence[str | Path],
+    queries: bool = False,
+) -> SubjectOptions:
+    """What a function of Python was told of a model and its data."""
+    if data_options is not None and not isinstance(data_options, Mapping):
+        raise Mistake(f"data_options={short(data_options)}: give options by name, {{'text_column': 'review'}}.")
+    reading = dict(data_options or {})
+    if label_map is not None:
+        strings = isinstance(label_map, Mapping)
+        reading["label_map"] = {str(label): name for label, name in label_map.items()} if strings else label_map
+    return SubjectOptions(reading, labels, split, dtype, device, batch_size, as_paths(data_dirs), queries)

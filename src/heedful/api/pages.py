@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from heedful.api.experiments import workspace_of
 from heedful.api.models import as_paths, load, open_run
 from heedful.api.words import explain
 from heedful.engine.running.progress import Progress
+from heedful.engine.sources.subject import Subject, SubjectOptions
+from heedful.engine.tasks.plan import plan_questions
 from heedful.errors import Mistake
 from heedful.explanation.explanation import Explanation
 from heedful.records import Example
@@ -33,13 +36,18 @@ def write_report(
     *,
     figures: str | Path | None = None,
     texts: bool = True,
+    data: str | Path | None = None,
+    options: SubjectOptions | None = None,
+    folder: str | Path | None = None,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress | None = None,
     command: str = "",
 ) -> Written:
     """One HTML page about runs that have results; with `figures`, each figure as PNG and SVG in that folder.
 
-    `texts=False` leaves out everything that shows or needs a text. Returns the files and the verdicts.
+    `texts=False` leaves out everything that shows or needs a text. With `data` the runs are models that were
+    asked about these, whose answers are kept in `folder`, and `options` say how model and data are read. Returns
+    the files and the verdicts.
     """
     from heedful.report import export, findings, page
 
@@ -47,12 +55,13 @@ def write_report(
         raise Mistake("give at least one run folder.")
     export.check_page(Path(output))
     progress = progress or Progress(quiet=True)
-    opened = [open_run(run) for run in runs]
+    options = options or SubjectOptions(data_dirs=as_paths(data_dirs))
+    opened = [open_answers(run, data, options, folder, progress) for run in runs]
     found = [findings.read(run) for run in opened]
-    folders = as_paths(data_dirs)
+    folders, device = options.data_dirs, options.device
     subjects = list(map(findings.Illustrated, found))
     for place, run in enumerate(opened if texts else ()):
-        subjects[place] = illustrate(run, found[place], (*folders, *run.data_folders), progress)
+        subjects[place] = illustrate(run, found[place], (*folders, *run.data_folders), progress, device)
     progress.say("draw the page and its figures")
     export.write_page(page.page(subjects, command), Path(output))
     drawn: list[Path] = []
@@ -65,7 +74,31 @@ def write_report(
     return export.Written(Path(output), tuple(drawn), by_run)
 
 
-def illustrate(run: Run, findings: Findings, data_dirs: Sequence[Path], progress: Progress) -> Illustrated:
+def open_answers(
+    model: str | Path | Run,
+    data: str | Path | None,
+    options: SubjectOptions,
+    folder: str | Path | None,
+    progress: Progress,
+) -> Run:
+    """The folder of a run, or that of a model on other data: what it was asked must be there."""
+    if data is None:
+        return open_run(model)
+    subject = Subject.resolve(model, data, options).say(progress)
+    workspace = workspace_of(subject, folder)
+    planned = plan_questions(subject, (), workspace.runs, workspace.data_dirs, workspace.hash_file)
+    run = workspace.run([*planned.tasks.values()][-1].run)
+    if not run.finished:
+        raise Mistake(
+            f"{subject.source.name} has not been asked about {data} yet (in {workspace.runs}): type heedful run "
+            f"EXPERIMENT {model} with the same options first."
+        )
+    return run
+
+
+def illustrate(
+    run: Run, findings: Findings, data_dirs: Sequence[Path], progress: Progress, device: str | None = None
+) -> Illustrated:
     """Findings with the texts they are of: the chosen ones and a sample explained by every method."""
     from heedful.engine.sources.run_texts import texts_of
     from heedful.report.findings import Illustrated, choose
@@ -74,7 +107,7 @@ def illustrate(run: Run, findings: Findings, data_dirs: Sequence[Path], progress
 
     asked = dict.fromkeys(i for table in findings.tables.values() for i in table["example"].to_pylist())
     examples = texts_of(run, findings.split, list(asked), data_dirs)
-    model = load(run)
+    model = load(run, device=device)
     choices, places = choose(map(findings.trial, findings.tables), examples), choose_sample(examples)
     first = typical(findings.tables, examples)
     opened = [] if first is None else [first]

@@ -226,10 +226,13 @@ def states_by_run(plan: Plan, report: Report) -> dict[str, dict[str, str]]:
 
 
 def failures(report: Report, workspace: Workspace) -> list[dict[str, str]]:
-    """What failed, why, and the command that does this one task alone."""
+    """What failed, why, and the command that does this one task alone, where it is not known to fail again."""
     from heedful.engine.tasks.commands import command
 
-    return [{"task": f.task.name, "error": f.error, "again": command(f.task, workspace)} for f in report.failed]
+    return [
+        {"task": one.task.name, "error": one.error} | ({} if one.mistake else {"again": command(one.task, workspace)})
+        for one in report.failed
+    ]
 
 
 @dataclass(frozen=True)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heedful.api.models import as_paths, load, open_run
-from heedful.engine.running.progress import Progress, ProgressBar
+from heedful.api.models import load, open_run, subject_options
+from heedful.api.parts import PART, Parts
+from heedful.engine.running.progress import Progress
+from heedful.engine.sources.subject import Subject
 from heedful.errors import Mistake, short
 from heedful.explanation import drawing as colours
 from heedful.explanation.drawing import Pair, Pairs, visible
@@ -31,15 +29,22 @@ if TYPE_CHECKING:
 
 def explain(
     model: Model | Run | str | Path,
-    texts: Sequence[str] | Sequence[Example],
+    texts: Sequence[str] | Sequence[Example] | None = None,
     methods: Sequence[Method] | None = None,
     target: str | int | None = None,
     *,
+    data: str | Path | None = None,
+    data_options: Mapping[str, Any] | None = None,
     queries: Sequence[str] | None = None,
     labels: Sequence[str] | None = None,
+    label_map: Mapping[str, str] | None = None,
+    split: str = "test",
+    limit: int | None = None,
+    dtype: str | None = None,
+    device: str | None = None,
+    batch_size: int | None = None,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress | None = None,
-    kept: Parts | None = None,
     **options: Any,
 ) -> Explanation:
     """Scores for every word of every text, by each of the methods.
@@ -49,20 +54,43 @@ def explain(
     `run`. `target` is a label by name or number (None: the predicted one). Options (`n_steps`, `baselines`,
     `internal_batch_size`, `of`, ...) go to every method that takes them. A method that learns from training texts
     needs the run folder of the model: what it learns is kept there. `labels` are names for those of a Hugging Face
-    model that has none; with `queries` such a model is read as one of pairs of texts. `kept`: where parts of what is
-    done stand meanwhile (see `explain_to`).
+    model that has none; with `queries` such a model is read as one of pairs of texts. In place of texts, `data` names
+    some, of which `data_options` say how to read them (text_column, ...); `limit` are so many of its `split`.
     """
+    progress = progress or Progress(quiet=True)
+    told = subject_options(
+        data_options, labels, label_map, split, dtype, device, batch_size, data_dirs, queries is not None
+    )
+    if texts is not None and data is not None:
+        raise Mistake("give texts or data, not both.")
+    if "query" in options:
+        raise Mistake("query: give queries=[...], one for each text.")
+    subject = Subject.resolve(model, data, told).say(progress)
+    loaded = subject.load()
+    if data is not None:
+        examples = [*subject.read(limit).examples.values()]
+    else:
+        examples = as_examples(loaded, [] if texts is None else texts, queries)
+    return explain_examples(subject, loaded, examples, methods, target, progress=progress, **options)
+
+
+def explain_examples(
+    subject: Subject,
+    loaded: Model,
+    examples: Sequence[Example],
+    methods: Sequence[Method] | None,
+    target: str | int | None,
+    *,
+    progress: Progress,
+    kept: Parts | None = None,
+    **options: Any,
+) -> Explanation:
+    """`loaded` is the model of the subject. `kept`: where parts of what is done stand meanwhile (see `explain_to`)."""
     from heedful.engine.tasks.plan import that_learn
     from heedful.explainers import EXPLAINERS
     from heedful.explainers.methods import parse_methods, usual
     from heedful.explainers.run import applies
     from heedful.explainers.run import explain as run_explain
-    from heedful.models.model import Model
-
-    progress = progress or Progress(quiet=True)
-    loaded = model if isinstance(model, Model) else load(model, **_model_options(labels, queries))
-
-    examples = as_examples(loaded, texts, queries)
 
     def able(names: Iterable[str]) -> list[str]:
         in_windows = loaded.in_windows(examples)
@@ -75,9 +103,10 @@ def explain(
 
     chosen = parse_methods(able(usual()) if methods is None else methods, lambda: able(EXPLAINERS))
     learning = that_learn(one.explainer.name for one in chosen if one.explainer.name in EXPLAINERS)
-    states = {}
-    if learning and not isinstance(model, Model):
-        states = fit_explainers(open_run(model), learning, as_paths(data_dirs), progress)
+    states: dict[str, Mapping[str, Any]] = {}
+    if learning and subject.source.place is not None:
+        run = subject.run if subject.run is not None else open_run(subject.source.place)
+        states = fit_explainers(run, learning, subject.data_dirs, progress)
     with progress.bar("explain", total=len(examples)) as bar:
         if kept is None:
             return run_explain(loaded, examples, chosen, target, bar.advance, states, **options)
@@ -90,29 +119,19 @@ def explain(
 
 def explain_to(
     output: Path,
-    model: str | Path,
-    texts: Sequence[str],
+    subject: Subject,
+    examples: Sequence[Example],
     methods: Sequence[Method] | None = None,
     target: str | int | None = None,
     *,
-    queries: Sequence[str] | None = None,
-    labels: Sequence[str] | None = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> None:
     """`explain` into a file. Interrupted and called again with the same arguments it goes on where it was."""
-    parts = parts_of(output, model, texts, methods, target, queries=queries, labels=labels, **options)
-    found = explain(
-        model,
-        texts,
-        methods,
-        target,
-        queries=queries,
-        labels=labels,
-        progress=progress,
-        kept=parts,
-        **options,
-    )
+    parts = parts_of(output, subject, examples, methods, target, **options)
+    progress = progress or Progress(quiet=True)
+    loaded = subject.load()
+    found = explain_examples(subject, loaded, examples, methods, target, progress=progress, kept=parts, **options)
     write(found, output)
     if parts is not None:
         parts.remove()
@@ -120,41 +139,30 @@ def explain_to(
 
 def parts_of(
     output: Path,
-    model: str | Path,
-    texts: Sequence[str],
+    subject: Subject,
+    examples: Sequence[Example],
     methods: Sequence[Method] | None,
     target: str | int | None,
-    *,
-    queries: Sequence[str] | None = None,
-    labels: Sequence[str] | None = None,
     **options: Any,
 ) -> Parts | None:
     """Where parts are kept while so many texts are explained; None: a few are done at once."""
-    from heedful.engine.sources.models import find_source
     from heedful.explainers import EXPLAINERS
     from heedful.explainers.methods import parse_methods, usual
 
     if output.suffix not in ENDINGS:
         raise Mistake(f"{output}: the ending must be {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}.")
-    source = find_source(model, **_model_options(labels, queries))
     chosen = parse_methods(usual() if methods is None else methods)
     if any(one.explainer.name not in EXPLAINERS for one in chosen):
         return None  # a function of somebody's may be another the next time
     asked = {
-        "model": source.fingerprint,
-        "texts": list(texts),
-        "queries": queries,
+        "model": subject.source.fingerprint,
+        "texts": [example.passage.text for example in examples],
+        "queries": [None if example.query is None else example.query.text for example in examples],
         "methods": [one.as_given() for one in chosen],
         "target": target,
         "options": options,
     }
-    return Parts.beside(output, asked, len(texts)) if len(texts) > PART else None
-
-
-def _model_options(labels: Sequence[str] | None, queries: Sequence[str] | None) -> dict[str, Any]:
-    """What only a Hugging Face model has to be told."""
-    given: dict[str, Any] = {} if labels is None else {"labels": labels}
-    return given if queries is None else given | {"query": True}
+    return Parts.beside(output, asked, len(examples)) if len(examples) > PART else None
 
 
 def fit_explainers(
@@ -242,7 +250,7 @@ def read_texts(texts: Sequence[str], file: Path | None) -> list[str]:
     """Texts as they were typed, then those of a file, one a line; "-" is standard input."""
     if file is None:
         if not texts:
-            raise Mistake("give at least one TEXT, or --file.")
+            raise Mistake("give at least one TEXT, or --file, or --data.")
         return list(texts)
     try:
         raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
@@ -270,58 +278,3 @@ def write(shown: Explanation | Pairs, path: Path) -> None:
     with whole_file(path) as partial:
         text = shown.to_json() if path.suffix == ".json" else colours.page(shown.to_html())
         partial.write_text(text, encoding="utf-8")
-
-
-# Explaining many texts into a file: parts are kept beside it, so that an interrupted command goes on.
-
-
-PART = 200  # texts: what an interruption can cost
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """A folder of parts, a file for every `PART` texts, each whole or not there. It goes when the output is written."""
-
-    folder: Path
-    n_texts: int
-
-    @classmethod
-    def beside(cls, output: Path, asked: Mapping[str, Any], n_texts: int) -> Parts:
-        """Named by all that decides the scores, so that another question never finds these parts."""
-        from heedful import __version__
-
-        told = json.dumps({**asked, "part": PART, "version": __version__}, sort_keys=True)
-        key = hashlib.sha256(told.encode(errors="surrogatepass")).hexdigest()
-        return cls(output.with_name(f"{output.name}.{key[:12]}.parts"), n_texts)
-
-    def file(self, begin: int) -> Path:
-        return self.folder / f"{begin:08}.parquet"
-
-    @property
-    def left(self) -> int:
-        """Texts that are still to be explained."""
-        begins = range(0, self.n_texts, PART)
-        return sum(min(PART, self.n_texts - begin) for begin in begins if not self.file(begin).exists())
-
-    def explain(
-        self, examples: Sequence[Example], explain: Callable[[Sequence[Example]], Explanation], bar: ProgressBar
-    ) -> Explanation:
-        """What is here is read; the rest is explained, and kept as soon as a part is whole."""
-        try:
-            self.folder.mkdir(exist_ok=True)
-        except OSError as error:
-            raise Mistake(f"{self.folder} cannot be made: {error.strerror}.") from None
-        parts = []
-        for begin in range(0, len(examples), PART):
-            some, file = examples[begin : begin + PART], self.file(begin)
-            if file.exists():
-                parts.append(Explanation.load(file))
-                bar.advance(len(some))
-            else:
-                parts.append(explain(some))
-                parts[-1].save(file)
-                bar.note(f"{min(begin + PART, len(examples))} of {len(examples)} texts")
-        return Explanation.joined(parts)
-
-    def remove(self) -> None:
-        shutil.rmtree(self.folder)

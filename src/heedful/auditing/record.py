@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class AuditSummary:
     """Which model, on which texts."""
 
     model: str
@@ -44,7 +44,7 @@ class AuditQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    subject: Subject
+    subject: AuditSummary
     standings: Standings
     questions: tuple[AuditQuestion, ...]
     verdicts: Mapping[str, Verdict]  # of experiments about attention, by name

@@ -18,10 +18,8 @@ if TYPE_CHECKING:
 
 def audit(
     model: Annotated[str, typer.Argument(help="A run folder, or a Hugging Face folder or id.")],
-    data: Annotated[
-        str | None, typer.Option("--data", help="The texts: a corpus, one's own file, or hf:ID. Otherwise a run's own.")
-    ] = None,
-    split: Annotated[str, typer.Option(help="The split of the data: train, dev or test.")] = "test",
+    data: options.Data = None,
+    split: options.SplitName = "test",
     budget: Annotated[
         str, typer.Option(help="The time it may take (90s, 5m, 1h30m): fewer texts, wider intervals.")
     ] = "5m",
@@ -55,15 +53,12 @@ def audit(
     label_column: options.LabelColumn = None,
     query_column: options.QueryColumn = None,
     split_column: options.SplitColumn = None,
-    labels: Annotated[
-        str | None,
-        typer.Option(
-            "--labels",
-            metavar="A,B,...",
-            help="Names for the labels of a Hugging Face model; with a run folder, the data's labels in order.",
-        ),
-    ] = None,
+    labels: options.ModelLabels = None,
+    label_map: options.LabelMap = None,
     skip_bad: options.SkipBad = False,
+    dtype: options.Dtype = None,
+    device: options.Device = None,
+    batch_size: options.BatchSize = None,
     setting: options.Setting = None,
     runs: Annotated[
         Path | None, typer.Option("--runs", help="Where everything is kept (default: beside a run, else runs).")
@@ -81,7 +76,6 @@ def audit(
     from heedful.auditing.ask.audit import execute, given_texts, keep, prepare, write_files
     from heedful.cli.study import going_on
     from heedful.engine.running.progress import Progress
-    from heedful.engine.sources.models import RUN_FOLDERS
     from heedful.report.export import check_page
 
     if output is not None:
@@ -89,14 +83,23 @@ def audit(
     for option, path in (("--output", output), ("--junit", junit), ("--model-card", model_card)):
         if path is not None:
             options.check_output(path, option)
-    own = RUN_FOLDERS.claims(model)
-    given = options.parse_settings(setting or [])
-    given |= options.gather_data_options(
-        text_column, label_column, query_column, split_column, labels if own else None, skip_bad
+    how = options.subject_options(
+        text_column=text_column,
+        label_column=label_column,
+        query_column=query_column,
+        split_column=split_column,
+        labels=labels,
+        label_map=label_map,
+        skip_bad=skip_bad,
+        split=split,
+        dtype=dtype,
+        device=device,
+        batch_size=batch_size,
+        data_dir=data_dir,
+        settings=options.parse_settings(setting or []),
     )
     progress = Progress(quiet=quiet or as_json)
-    names = None if own else options.parse_labels(labels)
-    texts = given_texts(None, None, data, given, split, names, runs, data_dir or ())
+    texts = given_texts(None, None, data, how, runs)
     with going_on(progress):
         prepared = prepare(model, texts, budget, bar or (), method or (), experiment or (), shortcut or plant, progress)
         if dry_run:

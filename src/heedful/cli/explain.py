@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from heedful.cli import options
 from heedful.cli import options as complete
-from heedful.cli.options import Quiet, parse_labels, parse_settings
+from heedful.cli.options import Quiet, parse_settings
 from heedful.errors import Mistake
 
 if TYPE_CHECKING:
@@ -19,6 +20,14 @@ if TYPE_CHECKING:
 
 Texts = Annotated[list[str] | None, typer.Argument(metavar="TEXT...", help="The texts.")]
 TextFile = Annotated[Path | None, typer.Option("--file", help="Texts from a file, one a line; - for standard input.")]
+TextsOrData = Annotated[
+    Path | None,
+    typer.Option(
+        "--file",
+        help="Texts from a file, one a line; - for standard input. A table (.csv, .tsv, .jsonl, .parquet) is read as "
+        "--data.",
+    ),
+]
 Queries = Annotated[
     list[str] | None, typer.Option("--query", help="The question or hypothesis of each text (QA, NLI).")
 ]
@@ -57,8 +66,11 @@ def explain(
         typer.Argument(help="A run folder, or a Hugging Face folder or id.", autocompletion=complete.runs),
     ],
     texts: Texts = None,
-    file: TextFile = None,
+    file: TextsOrData = None,
     query: Queries = None,
+    data: options.Data = None,
+    split: options.SplitName = "test",
+    limit: options.Limit = None,
     method: Annotated[
         list[str] | None,
         typer.Option(
@@ -68,10 +80,6 @@ def explain(
             help="An explainer, with options of its own (attention:layer=3); repeat for more. `all` for all.",
             autocompletion=complete.explainers,
         ),
-    ] = None,
-    labels: Annotated[
-        str | None,
-        typer.Option(metavar="A,B,...", help="Names for the labels of a Hugging Face model that has none."),
     ] = None,
     target: Annotated[
         str | None, typer.Option(help="The label to explain, by name or number. Otherwise the predicted one.")
@@ -97,6 +105,17 @@ def explain(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say how many texts are left to be explained, and do nothing.")
     ] = False,
+    text_column: options.TextColumn = None,
+    label_column: options.LabelColumn = None,
+    query_column: options.QueryColumn = None,
+    split_column: options.SplitColumn = None,
+    labels: options.ModelLabels = None,
+    label_map: options.LabelMap = None,
+    skip_bad: options.SkipBad = False,
+    dtype: options.Dtype = None,
+    device: options.Device = None,
+    batch_size: options.BatchSize = None,
+    data_dir: options.DataDir = None,
     quiet: Quiet = False,
 ) -> None:
     """Explain predictions: methods side by side, each with its own check.
@@ -106,7 +125,10 @@ def explain(
     Example: heedful explain runs/sst-bilstm-additive-s0-1a2b3c4d "a waste of time" -m attention -m lrp:epsilon=0.01
     """
     from heedful import api
+    from heedful.api.words import as_examples, explain_examples
+    from heedful.data.formats.tables import file_format
     from heedful.engine.running.progress import Progress
+    from heedful.engine.sources.subject import Subject
 
     given = {
         "of": of,
@@ -116,21 +138,48 @@ def explain(
         "internal_batch_size": internal_batch_size,
         "seed": seed,
     }
-    options = combine(
+    of_methods = combine(
         {name: value for name, value in given.items() if value is not None}, parse_settings(setting or [])
     )
-    options |= {"queries": query or None, "labels": parse_labels(labels)}
-    given_texts = api.read_texts(texts or [], file)
     progress = Progress(quiet=quiet or output_format is Format.json)
+    how = options.subject_options(
+        text_column=text_column,
+        label_column=label_column,
+        query_column=query_column,
+        split_column=split_column,
+        labels=labels,
+        label_map=label_map,
+        skip_bad=skip_bad,
+        split=split,
+        dtype=dtype,
+        device=device,
+        batch_size=batch_size,
+        data_dir=data_dir,
+        queries=bool(query),
+    )
+    if file is not None and file_format(file) is not None:
+        if data is not None:
+            raise Mistake(f"--file {file} is a table, which is read as --data: give one of the two.")
+        data, file = str(file), None
+    if data is not None and (texts or file is not None or query):
+        raise Mistake(
+            "give TEXT, --file and --query, or --data, not both: data have their texts and queries in columns."
+        )
+    typed = api.read_texts(texts or [], file) if data is None else []
+    subject = Subject.resolve(model, data, how).say(progress)
+    examples = (
+        subject.read(limit).examples.values() if data is not None else as_examples(subject.load(), typed, query or None)
+    )
     if dry_run:
-        parts = output and api.parts_of(output, model, given_texts, method, target, **options)
-        left = parts.left if parts else len(given_texts)
-        typer.echo(f"{left} of {len(given_texts)} texts are left to be explained.")
+        parts = output and api.parts_of(output, subject, [*examples], method, target, **of_methods)
+        left = parts.left if parts else len(examples)
+        typer.echo(f"{left} of {len(examples)} texts are left to be explained.")
     elif output is not None:
-        api.explain_to(output, model, given_texts, method, target, progress=progress, **options)
+        api.explain_to(output, subject, [*examples], method, target, progress=progress, **of_methods)
         typer.echo(str(output))
     else:
-        explanation = api.explain(model, given_texts, method, target, progress=progress, **options)
+        loaded = subject.load()
+        explanation = explain_examples(subject, loaded, [*examples], method, target, progress=progress, **of_methods)
         present(explanation, output_format, None)
 
 

@@ -6,14 +6,17 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperOption
 
-from heedful.errors import Mistake
+from heedful.errors import Mistake, short
+
+if TYPE_CHECKING:
+    from heedful.engine.sources.subject import SubjectOptions
 
 Runs = Annotated[Path, typer.Option("--runs", help="The folder that holds the runs.")]
 DataDir = Annotated[
@@ -36,6 +39,39 @@ Labels = Annotated[
     str | None,
     typer.Option("--labels", metavar="A,B,...", help="The labels in their order; otherwise found in the data, sorted."),
 ]
+# Of every command that takes a model and data.
+Data = Annotated[
+    str | None,
+    typer.Option("--data", help="The texts: a corpus, one's own file or folder, or hf:ID. Otherwise a run's own."),
+]
+SplitName = Annotated[str, typer.Option("--split", help="The split of the data: train, dev or test.")]
+Limit = Annotated[int | None, typer.Option("--limit", help="So many texts of the split, evenly spread.")]
+ModelLabels = Annotated[
+    str | None,
+    typer.Option(
+        "--labels",
+        metavar="A,B,...",
+        help="Names for the labels of a Hugging Face model; with a run folder, the data's labels in order.",
+    ),
+]
+LabelMap = Annotated[
+    str | None,
+    typer.Option(
+        "--label-map",
+        metavar="good=positive,...",
+        help="Which of the model's labels (right) each label of the data (left) is, where names do not say it.",
+    ),
+]
+Dtype = Annotated[
+    str | None,
+    typer.Option(
+        "--dtype",
+        help="Numbers that a Hugging Face model computes in: float32, float64, float16, bfloat16, or auto (its own; "
+        "float32 for those of 16 bits on a CPU).",
+    ),
+]
+Device = Annotated[str | None, typer.Option("--device", help="Where the model computes: cpu, cuda, mps.")]
+BatchSize = Annotated[int | None, typer.Option("--batch-size", help="Texts in one pass, at most.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave broken rows out and list them, instead of stopping.")]
 Setting = Annotated[
     list[str] | None,
@@ -98,6 +134,52 @@ def gather_data_options(
     return {name: value for name, value in said.items() if value is not None}
 
 
+def parse_label_map(text: str | None) -> dict[str, str] | None:
+    """good=positive,bad=negative; or a JSON object, for names that hold a comma or an equals sign."""
+    if text is None:
+        return None
+    if text.lstrip().startswith("{"):
+        try:
+            pairs = json.loads(text)
+        except (ValueError, RecursionError):
+            pairs = None
+    else:
+        parts = [part.partition("=") for part in text.split(",")]
+        pairs = {label.strip(): name.strip() for label, _, name in parts}
+        pairs = None if len(pairs) < len(parts) else pairs
+    if not isinstance(pairs, dict) or not all(isinstance(n, str) and n and label for label, n in pairs.items()):
+        raise Mistake(
+            f"--label-map {short(text)}: each label of the data once, with the model's: good=positive,bad=negative."
+        )
+    return pairs
+
+
+def subject_options(
+    *,
+    text_column: str | None,
+    label_column: str | None,
+    query_column: str | None,
+    split_column: str | None,
+    labels: str | None,
+    label_map: str | None,
+    skip_bad: bool,
+    split: str,
+    dtype: str | None,
+    device: str | None,
+    batch_size: int | None,
+    data_dir: list[Path] | None,
+    settings: Mapping[str, Any] | None = None,
+    queries: bool = False,
+) -> SubjectOptions:
+    """What was said of model and data on the command line; `settings` of the data by their names, from --set."""
+    from heedful.api.models import subject_options as made
+
+    said = gather_data_options(text_column, label_column, query_column, split_column, None, skip_bad)
+    reading = {**(settings or {}), **said}
+    names, pairs = parse_labels(labels), parse_label_map(label_map)
+    return made(reading, names, pairs, split, dtype, device, batch_size, data_dir or (), queries)
+
+
 def parse_settings(texts: list[str]) -> dict[str, Any]:
     """KEY=VALUE each, each key once, the value as JSON (0.05, true, null, [..]) or, if it is not, as a plain string."""
     from heedful.config import read_settings
@@ -130,6 +212,10 @@ def experiments(incomplete: str) -> Offers:
 
     names = [name for name in EXPERIMENTS if name.startswith(incomplete)]
     return [(name, EXPERIMENTS[name].question) for name in names]
+
+
+def experiments_and_runs(incomplete: str) -> Offers:
+    return [*experiments(incomplete), *runs(incomplete)]
 
 
 def corpora(incomplete: str) -> Offers:

@@ -9,11 +9,15 @@ from typing import Annotated
 
 import typer
 
+from heedful.cli import options
 from heedful.cli.options import DataDir, Json, Quiet, check_output
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders with results.")],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN...", help="Run folders with results; with --data models that were asked about it."),
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The page.")] = Path("report.html"),
     figures: Annotated[
         Path | None, typer.Option("--figures", help="Also write each figure to this folder, as PNG and SVG.")
@@ -23,6 +27,22 @@ def report(
         typer.Option("--texts/--no-texts", help="Without texts the page holds numbers and figures only."),
     ] = True,
     open_it: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    data: options.Data = None,
+    split: options.SplitName = "test",
+    text_column: options.TextColumn = None,
+    label_column: options.LabelColumn = None,
+    query_column: options.QueryColumn = None,
+    split_column: options.SplitColumn = None,
+    labels: options.ModelLabels = None,
+    label_map: options.LabelMap = None,
+    skip_bad: options.SkipBad = False,
+    dtype: options.Dtype = None,
+    device: options.Device = None,
+    batch_size: options.BatchSize = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option("--runs", help="With --data: where the answers are (default: beside a run, else runs)."),
+    ] = None,
     data_dir: DataDir = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -36,12 +56,29 @@ def report(
 
     check_output(output, "--output")
     words = ["heedful", "report", *map(str, runs), "-o", str(output), *([] if texts else ["--no-texts"])]
+    words += [] if data is None else ["--data", data]
+    how = options.subject_options(
+        text_column=text_column,
+        label_column=label_column,
+        query_column=query_column,
+        split_column=split_column,
+        labels=labels,
+        label_map=label_map,
+        skip_bad=skip_bad,
+        split=split,
+        dtype=dtype,
+        device=device,
+        batch_size=batch_size,
+        data_dir=data_dir,
+    )
     written = api.write_report(
         runs,
         output,
         figures=figures,
         texts=texts,
-        data_dirs=data_dir or (),
+        data=data,
+        options=how,
+        folder=folder,
         progress=Progress(quiet=quiet or as_json),
         command=shlex.join(words),
     )

@@ -10,37 +10,37 @@ import typer
 
 from heedful.cli import options
 from heedful.cli import options as complete
+from heedful.errors import Mistake
 
 
 def run(
     experiment: Annotated[
         list[str],
-        typer.Argument(help="An experiment; several are asked of the same model.", autocompletion=complete.experiments),
+        typer.Argument(
+            metavar="EXPERIMENT... MODEL",
+            help="Experiments, and the model that all are asked of: a run folder, or a Hugging Face folder or id.",
+            autocompletion=complete.experiments_and_runs,
+        ),
     ],
     model: Annotated[
-        str,
-        typer.Option("--model", help="A run folder, or a Hugging Face folder or id.", autocompletion=complete.runs),
-    ],
-    data: Annotated[
         str | None,
-        typer.Option("--data", help="Other data than the model's own: a corpus, one's own file, or hf:ID."),
+        typer.Option("--model", help="The model, instead of behind the experiments.", autocompletion=complete.runs),
     ] = None,
-    split: Annotated[str, typer.Option(help="The split of the data: train, dev or test.")] = "test",
-    limit: Annotated[int | None, typer.Option(help="So many texts of the split, evenly spread.")] = None,
+    data: options.Data = None,
+    split: options.SplitName = "test",
+    limit: options.Limit = None,
     method: Annotated[str | None, typer.Option(help="Of adversarial: exact or adam.")] = None,
     setting: options.Setting = None,
     text_column: options.TextColumn = None,
     label_column: options.LabelColumn = None,
     query_column: options.QueryColumn = None,
     split_column: options.SplitColumn = None,
-    labels: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B,...",
-            help="Names for the labels of a Hugging Face model; with a run folder, the data's labels in order.",
-        ),
-    ] = None,
+    labels: options.ModelLabels = None,
+    label_map: options.LabelMap = None,
     skip_bad: options.SkipBad = False,
+    dtype: options.Dtype = None,
+    device: options.Device = None,
+    batch_size: options.BatchSize = None,
     runs: Annotated[
         Path | None,
         typer.Option("--runs", help="Where answers about other data are kept (default: beside the model)."),
@@ -52,19 +52,30 @@ def run(
 ) -> None:
     """Run experiments on a model, on its own data or on others; rows and summaries are kept.
 
-    Example: heedful run correlation adversarial --model runs/sst-bilstm-additive-s0-1a2b3c4d --limit 200
+    Example: heedful run correlation adversarial runs/sst-bilstm-additive-s0-1a2b3c4d --limit 200
     """
     from heedful import api
     from heedful.api.experiments import parse_questions, sort_data_settings
     from heedful.cli.study import going_on, show, show_failures
     from heedful.engine.running.progress import Progress
-    from heedful.engine.sources.models import RUN_FOLDERS
 
+    experiment, model = split_model(experiment, model)
     given = options.parse_settings([*(setting or ()), *([f"method={method}"] if method else [])])
     data_options, settings = sort_data_settings(experiment, given)
-    own = RUN_FOLDERS.claims(model)
-    data_options |= options.gather_data_options(
-        text_column, label_column, query_column, split_column, labels if own else None, skip_bad
+    how = options.subject_options(
+        text_column=text_column,
+        label_column=label_column,
+        query_column=query_column,
+        split_column=split_column,
+        labels=labels,
+        label_map=label_map,
+        skip_bad=skip_bad,
+        split=split,
+        dtype=dtype,
+        device=device,
+        batch_size=batch_size,
+        data_dir=data_dir,
+        settings=data_options,
     )
     asks = parse_questions(experiment, settings, split, limit)
     progress = Progress(quiet=quiet or as_json)
@@ -73,10 +84,8 @@ def run(
             asks,
             model,
             data=data,
-            data_options=data_options,
-            labels=None if own else options.parse_labels(labels),
+            options=how,
             runs=runs,
-            data_dirs=data_dir or (),
             cores=cores,
             progress=progress,
         )
@@ -92,3 +101,20 @@ def run(
             typer.echo(str(answers.run.path / "results" / f"{ask.experiment}.summary.json"))
     if not report.complete:
         raise typer.Exit(1)
+
+
+def split_model(given: list[str], model: str | None) -> tuple[list[str], str]:
+    """The experiments and the model: it stands last, unless it was given by --model."""
+    from heedful.registry import EXPERIMENTS
+
+    if model is not None:
+        return given, model
+    *names, last = given
+    if not names or (last in EXPERIMENTS and not Path(last).exists()):
+        known = last in EXPERIMENTS
+        raise Mistake(
+            f"{'which model is to be asked' if known else 'which experiment is to be run'}? Type heedful run "
+            f"{' '.join(given) if known else 'EXPERIMENT'} {'MODEL' if known else last[:200]}"
+            + (", a run folder or a Hugging Face folder or id." if known else f"; they are {', '.join(EXPERIMENTS)}.")
+        )
+    return names, last

@@ -205,7 +205,8 @@ def show_failures(report: Report, workspace: Workspace) -> None:
     from heedful.api.studies import failures
 
     for failed in failures(report, workspace):
-        typer.echo(f"failed: {failed['task']}\n  {failed['error']}\n  again: {failed['again']}", err=True)
+        again = f"\n  again: {failed['again']}" if "again" in failed else ""
+        typer.echo(f"failed: {failed['task']}\n  {failed['error']}{again}", err=True)
     for task in report.blocked:
         if task.kind == "experiment":
             typer.echo(f"blocked: {task.name} needs what failed", err=True)

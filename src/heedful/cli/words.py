@@ -16,11 +16,9 @@ def words(
     model: Annotated[
         str, typer.Argument(help="A run folder, or a Hugging Face folder or id.", autocompletion=complete.runs)
     ],
-    data: Annotated[
-        str | None, typer.Option("--data", help="The texts: a corpus, one's own file, or hf:ID. Otherwise a run's own.")
-    ] = None,
-    split: Annotated[str, typer.Option(help="The split of the data: train, dev or test.")] = "test",
-    limit: Annotated[int | None, typer.Option(help="So many texts of the split, evenly spread.")] = None,
+    data: options.Data = None,
+    split: options.SplitName = "test",
+    limit: options.Limit = None,
     label: Annotated[
         str, typer.Option("--label", help="Whose probability falls: predicted, or the true one.")
     ] = "predicted",
@@ -30,10 +28,12 @@ def words(
     label_column: options.LabelColumn = None,
     query_column: options.QueryColumn = None,
     split_column: options.SplitColumn = None,
-    labels: Annotated[
-        str | None, typer.Option(metavar="A,B,...", help="Names for the labels of a Hugging Face model.")
-    ] = None,
+    labels: options.ModelLabels = None,
+    label_map: options.LabelMap = None,
     skip_bad: options.SkipBad = False,
+    dtype: options.Dtype = None,
+    device: options.Device = None,
+    batch_size: options.BatchSize = None,
     data_dir: options.DataDir = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -42,25 +42,30 @@ def words(
 
     Example: heedful words runs/sst-bilstm-additive-s0-1a2b3c4d --min-texts 10
     """
-    from heedful.api.corpus_words import words as rank
+    from heedful.api.corpus_words import rank_words
     from heedful.engine.running.progress import Progress
+    from heedful.engine.sources.subject import Subject
     from heedful.explanation.drawing import visible
 
     if top < 1:
         raise Mistake(f"--top {top}: at least one word is needed.")
-    given = options.gather_data_options(text_column, label_column, query_column, split_column, None, skip_bad)
-    rows = rank(
-        model,
-        data,
-        data_options=given,
+    how = options.subject_options(
+        text_column=text_column,
+        label_column=label_column,
+        query_column=query_column,
+        split_column=split_column,
+        labels=labels,
+        label_map=label_map,
+        skip_bad=skip_bad,
         split=split,
-        limit=limit,
-        label=label,  # type: ignore[arg-type]
-        min_texts=min_texts,
-        labels=options.parse_labels(labels),
-        data_dirs=data_dir or (),
-        progress=Progress(quiet=quiet or as_json),
+        dtype=dtype,
+        device=device,
+        batch_size=batch_size,
+        data_dir=data_dir,
     )
+    progress = Progress(quiet=quiet or as_json)
+    subject = Subject.resolve(model, data, how).say(progress)
+    rows = rank_words(subject, limit=limit, label=label, min_texts=min_texts, progress=progress)
     if as_json:
         typer.echo(json.dumps([row.to_json() for row in rows], ensure_ascii=False))
         return

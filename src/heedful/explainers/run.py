@@ -46,7 +46,8 @@ def explain(
     calls = calls_of(model, methods, states or {}, options)
     wanted = None if target is None else model.label_index(target)
     collector, encoded = Collector(examples, calls, model.text), model.encode(examples)
-    waiting = deque(cut(encoded.lengths, BATCH, token_budget=token_budget(model.network, EXPLAIN_BUDGET)))
+    texts = min(BATCH, model.batch_size or BATCH)
+    waiting = deque(cut(encoded.lengths, texts, token_budget=token_budget(model.network, EXPLAIN_BUDGET)))
     room = np.inf  # tokens, padding included, that have not been too many yet
     while waiting:
         indices = waiting.popleft()

@@ -29,6 +29,7 @@ class Model:
     task: TaskType = "classification"
     seed: int = 0  # of its training; experiments draw from it
     unknown_trained: bool | None = None  # whether training has shown it the unknown word; None: nobody knows
+    batch_size: int | None = None  # texts in a pass, at most; None: as many as memory and speed allow
 
     def __post_init__(self) -> None:
         if not isinstance(self.network, nn.Module):
@@ -40,8 +41,10 @@ class Model:
     def examples(self, texts: Sequence[str], queries: Sequence[str] | None = None) -> tuple[Example, ...]:
         """Texts (and, for QA and NLI, a query for each) as examples."""
         if self.network.has_query and queries is None:
-            asked = "a question" if self.task == "qa" else "a hypothesis"
-            raise Mistake(f"{self.name} is a {self.task} model: give {asked} for each text (--query).")
+            raise Mistake(
+                f"{self.name} reads pairs: give a query (the question, hypothesis or search) for each text "
+                "(--query, queries=[...])."
+            )
         if not self.network.has_query and queries is not None:
             raise Mistake(f"{self.name} reads one text at a time: it has no use for a query.")
         if isinstance(texts, str) or isinstance(queries, str):
@@ -73,7 +76,7 @@ class Model:
 
     def batches(self, examples: Sequence[Example], token_budget: int = TOKEN_BUDGET) -> Iterator[tuple[Ints, Batch]]:
         """All examples in batches of like length, for inference: (indices, batch)."""
-        return self.encode(examples).batches(512, token_budget=token_budget)
+        return self.encode(examples).batches(min(512, self.batch_size or 512), token_budget=token_budget)
 
     def predict(self, texts: Sequence[str], queries: Sequence[str] | None = None) -> NDArray[np.float64]:
         """Probabilities (texts, labels)."""

@@ -9,23 +9,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from heedful.api.models import as_paths
+from heedful.api.models import subject_options
 from heedful.auditing.ask.plan import AuditPlan, Clock, ask_within, make_plan, preview
 from heedful.auditing.ask.subject import Answered, AuditSubject, Given, open_subject, spread_over
 from heedful.auditing.outcome.budget import parse_budget
 from heedful.auditing.outcome.requirements import PERFORMANCE, Requirement, check_bar, parse_bars
 from heedful.auditing.outcome.series import series_of
 from heedful.auditing.outcome.standings import Standings, rank
-from heedful.auditing.record import Audit, AuditQuestion, Subject
+from heedful.auditing.record import Audit, AuditQuestion, AuditSummary
 from heedful.data.corpora.describe import COPIES
 from heedful.data.edits.plant import KINDS
 from heedful.engine.running.progress import Progress
+from heedful.engine.sources.subject import SubjectOptions
 from heedful.errors import Mistake
 from heedful.experiments import find
 from heedful.experiments.framework.verdict import Verdict
 from heedful.explainers.methods import Method
 from heedful.figures.figure import method_name
-from heedful.records import SPLITS, Example
+from heedful.records import Example
 from heedful.registry import EXPLAINERS
 
 if TYPE_CHECKING:
@@ -52,6 +53,10 @@ def audit(
     experiments: Sequence[str] = (),
     plant: bool | str = False,
     labels: Sequence[str] | None = None,
+    label_map: Mapping[str, str] | None = None,
+    dtype: str | None = None,
+    device: str | None = None,
+    batch_size: int | None = None,
     runs: str | Path | None = None,
     data_dirs: Sequence[str | Path] = (),
     progress: Progress | None = None,
@@ -69,7 +74,10 @@ def audit(
     Rows, summaries and the audit itself are kept in the folder of the model on these data; an audit that was
     interrupted goes on from there. Of a model in memory, or of given examples, nothing is kept.
     """
-    given = given_texts(examples, queries, data, data_options, split, labels, runs, data_dirs)
+    options = subject_options(
+        data_options, labels, label_map, split, dtype, device, batch_size, data_dirs, queries is not None
+    )
+    given = given_texts(examples, queries, data, options, runs)
     prepared = prepare(model, given, budget, bars, methods, experiments, plant, progress)
     found = execute(prepared, command)
     keep(found)
@@ -94,29 +102,16 @@ class PreparedAudit:
 
 def given_texts(
     examples: Sequence[Example] | Sequence[str] | str | Path | None,
-    queries: Sequence[str] | None,
-    data: str | Path | None,
-    data_options: Mapping[str, Any] | None,
-    split: str,
-    labels: Sequence[str] | None,
-    runs: str | Path | None,
-    data_dirs: Sequence[str | Path],
+    queries: Sequence[str] | None = None,
+    data: str | Path | None = None,
+    options: SubjectOptions | None = None,
+    runs: str | Path | None = None,
 ) -> Given:
     """What was given, typed; `examples` may name the data."""
     if isinstance(examples, str | Path):
         data, examples = examples, None
-    if split not in SPLITS:
-        raise Mistake(f"--split {split!r}: the splits are {', '.join(SPLITS)}.")
-    return Given(
-        examples,
-        queries,
-        None if data is None else str(data),
-        data_options or {},
-        split,
-        labels,
-        None if runs is None else Path(runs),
-        as_paths(data_dirs),
-    )
+    where, folder = None if data is None else str(data), None if runs is None else Path(runs)
+    return Given(examples, queries, where, options or SubjectOptions(), folder)
 
 
 def prepare(
@@ -167,7 +162,7 @@ def execute(prepared: PreparedAudit, command: str) -> Audit:
     summaries[PERFORMANCE] = subject.performance(max([FEW, *(one.texts for one in answers.values())]))
     reasons = {**plan.left_out, **left_out, **void}
     return Audit(
-        subject=Subject(
+        subject=AuditSummary(
             subject.name,
             subject.description,
             subject.data,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -14,7 +14,8 @@ import numpy as np
 
 from heedful.auditing.outcome.budget import Timing
 from heedful.engine.running.progress import Progress
-from heedful.engine.sources.models import MemorySource, ModelSource
+from heedful.engine.sources.models import ModelSource
+from heedful.engine.sources.subject import Subject, SubjectOptions
 from heedful.errors import Mistake
 from heedful.experiments import Result, experiment_of, summary_with_verdict, without_verdict
 from heedful.experiments.framework.verdict import Verdict
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from heedful.engine.tasks.plan import Plan
     from heedful.engine.tasks.task import Request
     from heedful.models.model import Model
-    from heedful.store.run import Run
 
 SECONDS = "audit-seconds.json"  # in the folder of the rows
 LOOK = 500  # texts that are looked at before anything is asked, evenly spread
@@ -40,11 +40,8 @@ class Given:
     examples: Sequence[Example] | Sequence[str] | None
     queries: Sequence[str] | None
     data: str | None  # a corpus, a file, hf:ID; None: the examples, or a run's own data
-    data_options: Mapping[str, Any]
-    split: Split
-    labels: Sequence[str] | None  # names for those of a model that has none
+    options: SubjectOptions  # how model and data are read
     runs: Path | None
-    data_dirs: tuple[Path, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,21 +92,25 @@ class AuditSubject(Protocol):
 class InFolder(AuditSubject):
     """A model that can be found again: rows are kept in a folder and not computed twice."""
 
-    def __init__(
-        self, source: ModelSource, run: Run | None, given: Given, workspace: Workspace, progress: Progress
-    ) -> None:
+    def __init__(self, subject: Subject, workspace: Workspace, progress: Progress) -> None:
         from heedful.engine.running.executor import Executor
 
-        self.workspace, self.progress, self.split = workspace, progress, given.split
+        source = subject.source
+        self.subject, self.workspace, self.progress, self.split = subject, workspace, progress, subject.split
         self.name, self.description, self.labels = source.name, source.description, source.labels
-        self._plan, self.data, self.size, self.looked = _open(source, run, given, workspace)
+        texts = subject.read(LOOK)
+        self.data, self.size, self.looked = subject.title, texts.size, texts.examples
         self.executor = Executor(workspace)
-        if not self.size:
-            raise Mistake(f"{self.data} has no {given.split} texts to audit with.")
         planned = self._plan(())
         self._do(planned)
         self.run = workspace.run([*planned.tasks.values()][-1].run)
         self.folder = self.run.path
+
+    def _plan(self, asks: Sequence[Request]) -> Plan:
+        from heedful.engine.tasks.plan import plan_questions
+
+        workspace = self.workspace
+        return plan_questions(self.subject, asks, workspace.runs, workspace.data_dirs, workspace.hash_file)
 
     @property
     def model(self) -> Model:
@@ -176,45 +177,6 @@ class InFolder(AuditSubject):
         execute(planned, self.workspace, self.progress, "here", strict=True, executor=self.executor)
 
 
-def _open(
-    source: ModelSource, run: Run | None, given: Given, workspace: Workspace
-) -> tuple[Callable[[Sequence[Request]], Plan], str, int, Mapping[int, Example]]:
-    """(how questions are planned, name of the data, how many texts there are, some of them)."""
-    from heedful.config import DataOptions
-    from heedful.engine.sources.data import read_split
-    from heedful.engine.sources.other_data import as_the_model_reads, read_as, read_other
-    from heedful.engine.tasks.plan import is_own_data, plan_for_run, plan_trial
-
-    data, how_given, split = given.data, given.data_options, given.split
-    folders, hash_file = workspace.data_dirs, workspace.hash_file
-    if data is None and run is None:
-        raise Mistake(f"{source.name} has no data of its own: say with --data what it is to be audited with.")
-    if data is None and how_given:
-        raise Mistake(f"{next(iter(how_given))} says how to read data: give --data, too.")
-    if (
-        run is not None
-        and run.trial is None
-        and (data is None or is_own_data(run, data, how_given, folders, hash_file))
-    ):
-        own, config = run, run.config
-        read = read_split(config.dataset, config.data, split, LOOK, folders)
-        return lambda asks: plan_for_run(own, asks, folders, hash_file), own.dataset, read.size, read.examples
-    if data is None:
-        assert run is not None
-        assert run.trial is not None
-        data, options = run.trial.dataset, run.trial.data
-    else:
-        options = read_as(source, data, DataOptions.parse(dict(how_given), f"reading {data}"), split)
-    which, how = data, options
-    read = read_other(which, how, split, LOOK, folders)
-    examples = as_the_model_reads(read.examples, read.task, read.labels, source, which)
-
-    def planned(asks: Sequence[Request]) -> Plan:
-        return plan_trial(source, which, how, asks, workspace.runs, folders, hash_file)
-
-    return planned, Path(which).name, read.size, examples
-
-
 class InMemory(AuditSubject):
     """A model that nobody could find again, or texts that are given: nothing is kept."""
 
@@ -223,17 +185,16 @@ class InMemory(AuditSubject):
     def __init__(
         self,
         source: ModelSource,
+        model: Model,
         examples: Mapping[int, Example],
         data: str,
         split: Split,
         progress: Progress,
     ) -> None:
-        from heedful.data.text.batching import CPU
-
         self.progress, self.examples, self.data, self.split = progress, examples, data, split
         self.name, self.description, self.labels = source.name, source.description, source.labels
         self.size, self.looked = len(examples), examples
-        self._model = source.load(CPU)
+        self._model = model
 
     @property
     def model(self) -> Model:
@@ -277,31 +238,15 @@ def scores_of(model: Model, examples: Sequence[Example], split: Split) -> Mappin
 
 def open_subject(model: object, given: Given, progress: Progress) -> AuditSubject:
     """Whatever was given, ready to be asked; what is wrong with it is said here."""
-    from heedful.api.experiments import find_model
+    from heedful.api.experiments import workspace_of
     from heedful.api.words import as_examples
-    from heedful.data.text.batching import CPU
-    from heedful.engine.running.workspace import Workspace
 
-    source, run = find_model(model, given.labels)
+    subject = Subject.resolve(model, given.data, given.options).say(progress)
     if given.examples is not None:
-        source = MemorySource(source.load(CPU))
-        texts = as_examples(source.model, given.examples, given.queries)
-        return InMemory(source, dict(enumerate(texts)), "the texts given", given.split, progress)
-    if source.fingerprint is None:
-        return InMemory(source, _read(source, given), Path(str(given.data)).name, given.split, progress)
-    folder = given.runs if given.runs is not None else Path("runs") if run is None else run.path.parent
-    return InFolder(source, run, given, Workspace(folder, given.data_dirs), progress)
-
-
-def _read(source: ModelSource, given: Given) -> Mapping[int, Example]:
-    from heedful.config import DataOptions
-    from heedful.engine.sources.other_data import as_the_model_reads, read_as, read_other
-
-    data, split = given.data, given.split
-    if data is None:
-        raise Mistake("give examples or data: a model in memory has none of its own.")
-    options = read_as(source, data, DataOptions.parse(dict(given.data_options), f"reading {data}"), split)
-    read = read_other(data, options, split, None, given.data_dirs)
-    if not read.size:
-        raise Mistake(f"{data} has no {split} texts to audit with.")
-    return as_the_model_reads(read.examples, read.task, read.labels, source, data)
+        loaded = subject.load()
+        texts = as_examples(loaded, given.examples, given.queries)
+        return InMemory(subject.source, loaded, dict(enumerate(texts)), "the texts given", subject.split, progress)
+    if subject.source.fingerprint is None:
+        examples, name = subject.read().examples, Path(subject.title).name
+        return InMemory(subject.source, subject.load(), examples, name, subject.split, progress)
+    return InFolder(subject, workspace_of(subject, given.runs), progress)

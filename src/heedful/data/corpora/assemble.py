@@ -68,6 +68,7 @@ class LimitedSplit:
     examples: tuple[Example, ...]
     skipped: tuple[str, ...]
     source: str  # where it came from, in words, and what was drawn
+    columns: str | None = None  # which of one's own file were read, in words
 
 
 @dataclass(slots=True)
@@ -123,6 +124,7 @@ def assemble_split(given: CorpusRows, split: Split, limit: int | None, seed: int
         examples=tuple(_example(r, selected.numbers) for r in wanted),
         skipped=tuple(given.ledger.skipped),
         source="; ".join([given.source, *selected.notes]),
+        columns=given.columns,
     )
 
 

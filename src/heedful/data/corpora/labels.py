@@ -7,7 +7,9 @@ user is asked. Whoever lists the labels has answered: then case does not matter,
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -122,6 +124,14 @@ def name_classes(spellings: Iterable[Spelling]) -> dict[str, str]:
     }
 
 
+class CaseVariants(Mistake):
+    """Labels of data that differ in case alone: `folded` are their names where those are one, `apart` all of them."""
+
+    def __init__(self, sentence: str, folded: Sequence[str], apart: Sequence[str]) -> None:
+        super().__init__(sentence)
+        self.folded, self.apart = tuple(folded), tuple(apart)
+
+
 def refuse_case_variants(spellings: Sequence[Spelling], source: str) -> None:
     """Ask the user where classes differ in case alone."""
     classes = name_classes(spellings)
@@ -132,10 +142,13 @@ def refuse_case_variants(spellings: Sequence[Spelling], source: str) -> None:
         if len({classes[spelling.label] for spelling in alike}) > 1:
             names = dict.fromkeys(classes[spelling.label] for spelling in spellings)
             one = {name.casefold(): name for name in reversed(names)}
-            as_one, as_two = (",".join(sort_labels(some)) for some in (one.values(), names))
-            raise Mistake(
+            folded, apart = sort_labels(one.values()), sort_labels(names)
+            as_one, as_two = (",".join(some) for some in (folded, apart))
+            raise CaseVariants(
                 f"{source}: the labels {' and '.join(map(str, alike))} differ in case only. If they are one class, "
-                f"list the labels with --labels {_short(as_one)}; if not, with --labels {_short(as_two)}."
+                f"list the labels with --labels {_short(as_one)}; if not, with --labels {_short(as_two)}.",
+                folded,
+                apart,
             )
 
 
@@ -185,26 +198,63 @@ class LabelNumbers:
         return self._by_case.get(label.strip().casefold())
 
 
-def match_labels(model_labels: Sequence[str], corpus_labels: Sequence[str]) -> tuple[int, ...]:
+class NoMatch(Mistake):
+    """Labels of data of which a model knows none by that name, or two by one name."""
+
+
+def match_labels(
+    model_labels: Sequence[str], corpus_labels: Sequence[str], label_map: Mapping[str, str] | None = None
+) -> tuple[int, ...]:
     """For each label of a corpus the number that a model has for it, by name; the model may know more.
 
-    Names are one as in `label_value`, or else but for upper and lower case where that leaves no doubt. The place in a
-    list is no name: models and corpora number differently.
+    `label_map` says for labels of the corpus which of the model's they are, and several of them may be one. Names are
+    one as in `label_value`, or else but for upper and lower case where that leaves no doubt. The place in a list is not
+    a name: models and corpora number differently.
     """
-    numbers = LabelNumbers(model_labels, listed=False)
-    lower = {label.lower(): number for number, label in enumerate(model_labels)}
-    alike = lower if len(lower) == len(model_labels) else {}
-    found = [alike.get(label.lower()) if (number := numbers.find(label)) is None else number for label in corpus_labels]
-    unknown = [label for label, number in zip(corpus_labels, found, strict=True) if number is None]
-    matched = tuple(number for number in found if number is not None)
-    if unknown or len(set(matched)) < len(matched):
+    said = read_label_map(label_map or {}, model_labels, corpus_labels)
+    by_name = [label for label in corpus_labels if label not in said]
+    numbers = {label: find_label(label, model_labels) for label in by_name}
+    unknown = [label for label in by_name if numbers[label] is None]
+    if unknown or len(set(numbers.values())) < len(numbers):
         what = f"{unknown[0]!r} is none of the model's" if unknown else "two of the data are one of the model's"
-        raise Mistake(
+        raise NoMatch(
             f"the labels do not match: {what}. The model's are {show_labels(model_labels)}; those of the data are "
-            f"{show_labels(corpus_labels)}. Write the model's names into the data; numbers can be named with "
-            "--labels, in their order."
+            f"{show_labels(corpus_labels)}."
         )
-    return matched
+    matched = said | {label: number for label, number in numbers.items() if number is not None}
+    return tuple(matched[label] for label in corpus_labels)
+
+
+def find_label(label: str, labels: Sequence[str]) -> int | None:
+    """The number of the one that has this name: as in `label_value`, or else but for case where one alone has it."""
+    number = LabelNumbers(labels, listed=False).find(label)
+    if number is not None:
+        return number
+    alike = [i for i, name in enumerate(labels) if name.strip().casefold() == label.strip().casefold()]
+    return alike[0] if len(alike) == 1 else None
+
+
+def read_label_map(
+    label_map: Mapping[str, str], model_labels: Sequence[str], corpus_labels: Sequence[str]
+) -> dict[str, int]:
+    """By the corpus's own spelling of a label, the number that the model has for it. Labels that these texts do not
+    have are left out: a sample of them may lack one."""
+    said: dict[str, int] = {}
+    for label, name in label_map.items():
+        number, place = find_label(name, model_labels), find_label(label, corpus_labels)
+        if number is None:
+            shown = show_labels(model_labels)
+            raise Mistake(f"--label-map {label}={name}: {name!r} is not a label of the model, which are {shown}.")
+        if place is not None:
+            said[corpus_labels[place]] = number
+    return said
+
+
+def show_label_map(label_map: Mapping[str, str]) -> str:
+    """As it is typed behind --label-map, quoted for a shell where that is needed."""
+    plain = all(part == part.strip() and not set(part) & set(",={") for pair in label_map.items() for part in pair)
+    pairs = ",".join(f"{label}={name}" for label, name in label_map.items())
+    return shlex.quote(pairs if plain else json.dumps(label_map, ensure_ascii=False))
 
 
 def show_labels(labels: Sequence[str]) -> str:

@@ -105,7 +105,13 @@ def own_path(name: str, folders: Sequence[Path]) -> Path:
     check_name(path, "the data")
     if exists(path) or path.is_absolute() or not name:
         return path
-    return next((folder / path for folder in folders if is_file(folder / path)), path)
+    own = (folder / path for folder in folders if is_file(folder / path) or _has_splits(folder / path))
+    return next(own, path)
+
+
+def _has_splits(folder: Path) -> bool:
+    """A folder of one's own with a file for each split, in another form than the simple one."""
+    return is_dir(folder) and not split_files(folder) and any(is_file(path) for path in folder.glob("train.*"))
 
 
 def find(name: str, folders: Sequence[Path]) -> Location | None:

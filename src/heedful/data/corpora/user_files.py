@@ -117,9 +117,9 @@ def _open_files(
         source,
         folder,
         label_column=columns.label,
+        columns=str(columns),
         warnings=(*task_warnings(columns, options), *lacking(every, columns), *beside),
         partial=len(needed) < len(tables),
-        columns=str(columns),
     )
 
 
@@ -203,10 +203,8 @@ def is_unlabelled(path: Path, options: DataOptions) -> bool:
 def read_unlabelled(
     path: Path, options: DataOptions, places: Callable[[int], Sequence[int]]
 ) -> tuple[int, dict[int, Example], str]:
-    """How many texts there are, those at the places that are wanted, by place, and from which columns.
-
-    Only these are tokenised.
-    """
+    """How many texts there are, those at the places that are wanted, by place, and the columns that were read. Only
+    these texts are tokenised."""
     rows, columns = _unlabelled_rows(path, options)
     wanted = list(places(len(rows)))
     split = tokenizer(options.tokenizer or "spacy")
@@ -217,7 +215,7 @@ def read_unlabelled(
         place: Example(f"{path.name}:{rows[place][0]}", passage, query=asked)
         for place, passage, asked in zip(wanted, passages, queries, strict=True)
     }
-    return len(rows), found, f"{path}; columns: {columns}"
+    return len(rows), found, columns
 
 
 def unlabelled_contents(path: Path, options: DataOptions) -> list[Content]:

@@ -10,6 +10,7 @@ import math
 import traceback
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, Literal
 
 from heedful.config import DataOptions, EvaluationConfig, RunConfig, SourceConfig
@@ -108,7 +109,7 @@ class Executor:
             read = read_other(config.dataset, config.data, ask.split, ask.limit, folders)
             source = self.source(config.source)
             select_places(read.size, ask)  # says so where there are none
-            examples = as_the_model_reads(read.examples, read.task, read.labels, source, config.dataset)
+            examples = as_the_model_reads(read.examples, read.task, read.labels, source, config.dataset, config.data)
         elif (
             ask.limit is None
             or task.edited is not None
@@ -148,7 +149,8 @@ class Executor:
         which = f"{run.path} {weights}"
         if self._model is None or self._model[0] != which:
             self._model = None
-            self._model = which, source_of(run).load(find_device(self.workspace))
+            model = source_of(run).load(find_device(self.workspace))
+            self._model = which, replace(model, batch_size=self.workspace.batch_size)
         return self._model[1], weights
 
     def bases(self, task: Task) -> dict[str, Run]:

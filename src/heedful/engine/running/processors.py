@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heedful.engine.running.workspace import Workspace
-from heedful.errors import Mistake
+from heedful.errors import Mistake, short
 
 if TYPE_CHECKING:
     import torch
@@ -73,12 +73,24 @@ def stopped_after(seconds: float, say: str) -> Iterator[None]:
         handle.remove()
 
 
+def torch_device(name: str | None) -> torch.device:
+    """By its name, if torch has it here."""
+    import torch
+
+    try:
+        place = torch.device("cpu" if name is None else name)
+        torch.empty(0, device=place)
+    except (RuntimeError, AssertionError, TypeError, ValueError, OverflowError):
+        raise Mistake(f"device={short(name)}: torch has no such device here; 'cpu' is always there.") from None
+    return place
+
+
 def find_device(workspace: Workspace) -> torch.device:
-    """Ray shows a task only the GPU that is its own, so there is nothing to choose."""
+    """The one that was asked for. Ray shows a task only the GPU that is its own, so there is nothing to choose."""
     import torch
 
     if workspace.gpus == 0:
-        return torch.device("cpu")
+        return torch_device(workspace.device)
     if not torch.cuda.is_available():
         raise Mistake(
             f"--gpus: Ray gave this task a GPU of {socket.gethostname()}, and torch cannot use it there. "

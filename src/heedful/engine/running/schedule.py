@@ -21,6 +21,7 @@ class Failure:
     task: Task
     error: str
     details: str = ""
+    mistake: bool = False  # of what was asked: the same again would fail again
 
 
 @dataclass
@@ -88,7 +89,7 @@ class Schedule:
         if result["outcome"] == "busy":
             self.busy(task, later)
         elif result["outcome"] == "failed":
-            self.failed(Failure(task, result["error"], result["details"]))
+            self.failed(Failure(task, result["error"], result["details"], mistake=not result["details"]))
         else:
             self.done(task, kept=result["outcome"] == "kept")
 

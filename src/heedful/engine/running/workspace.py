@@ -19,6 +19,8 @@ class Workspace:
     data_dirs: tuple[Path, ...] = ()
     checkpoint_every: float = CHECKPOINT_EVERY
     gpus: float = 0.0  # share of a GPU that a task has, on Ray; 0: the CPU computes
+    device: str | None = None  # that models are asked on; None: the processor, or Ray's GPU
+    batch_size: int | None = None  # texts in a pass, at most; None: as many as memory and speed allow
     hash_file: FileHashes = field(default_factory=FileHashes, compare=False, repr=False)  # of this process
 
     def __post_init__(self) -> None:
@@ -35,9 +37,18 @@ class Workspace:
             "data_dirs": [str(folder.absolute()) for folder in self.data_dirs],
             "checkpoint_every": self.checkpoint_every,
             "gpus": self.gpus,
+            "device": self.device,
+            "batch_size": self.batch_size,
         }
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Workspace:
         folders = tuple(Path(folder) for folder in values["data_dirs"])
-        return cls(Path(values["runs"]), folders, values["checkpoint_every"], values["gpus"])
+        return cls(
+            Path(values["runs"]),
+            folders,
+            values["checkpoint_every"],
+            values["gpus"],
+            values["device"],
+            values["batch_size"],
+        )

@@ -84,6 +84,7 @@ class SplitTexts:
     labels: tuple[str, ...]
     task: TaskType
     source: str  # where they came from, in words
+    columns: str | None = None  # which of one's own file were read, in words
 
 
 def load_plain_corpus(dataset: str, options: DataOptions, data_dirs: Sequence[Path] = ()) -> Corpus:
@@ -112,7 +113,7 @@ def read_split(
         return SplitTexts(len(corpus[split]), chosen, corpus.labels, corpus.task, corpus.source)
     found = corpora.load_split(dataset, split, limit, data_dirs=data_dirs, options=options)
     examples = dict(zip(found.places, found.examples, strict=True))
-    return SplitTexts(found.size, examples, found.labels, found.task, found.source)
+    return SplitTexts(found.size, examples, found.labels, found.task, found.source, found.columns)
 
 
 def vectors_fingerprint(vectors: str, data_dirs: Sequence[Path] = (), hash_file: HashFile = sha256) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from heedful.data.corpora import locate
 from heedful.data.corpora.labels import check_names
 from heedful.engine.sources.models import ModelSource, find_source
-from heedful.errors import Mistake, short
+from heedful.errors import Mistake, one_of, short
 from heedful.store.checks import SUMS
 
 if TYPE_CHECKING:
@@ -49,11 +49,41 @@ class CheckpointSource(ModelSource):
         """With its options, so that another process finds the same model: hf:owner/name?{"query": true}."""
         path = Path(self.given)
         where = str(path.absolute()) if locate.exists(path) else self.given
-        return f"{PREFIX}{where}?{self._options}" if self.options else f"{PREFIX}{where}"
+        return f"{PREFIX}{where}?{self._options}" if self.decided else f"{PREFIX}{where}"
+
+    @cached_property
+    def own_dtype(self) -> str | None:
+        from heedful.models.huggingface.files import own_dtype
+
+        return own_dtype(self.folder)
+
+    @cached_property
+    def decided(self) -> dict[str, Any]:
+        """Its options, with the numbers that it computes in: said where the files are of 16 bits, or in others."""
+        from heedful.models.huggingface.files import HALVES
+
+        others = {name: value for name, value in self.options.items() if name != "dtype"}
+        said, own = self.options.get("dtype"), self.own_dtype
+        if own in HALVES:
+            return others | {"dtype": "float32" if said in (None, "auto") else said}
+        return others if said in (None, "auto", own) else others | {"dtype": said}
+
+    def on_device(self, device: str | None) -> ModelSource:
+        """Numbers of 16 bits are slow and rough on a processor: elsewhere they stay as they are."""
+        if device in (None, "cpu") or self.options.get("dtype") not in (None, "auto") or self.own_dtype is None:
+            return self
+        return CheckpointSource(self.given, {**self.options, "dtype": self.own_dtype})
+
+    @property
+    def caution(self) -> str | None:
+        if self.options.get("dtype") not in (None, "auto") or "dtype" not in self.decided:
+            return None
+        own = self.own_dtype
+        return f"the weights are {own}; computed in float32 on this CPU: --dtype {own} keeps them"
 
     @property
     def _options(self) -> str:
-        return json.dumps(self.options, sort_keys=True)
+        return json.dumps(self.decided, sort_keys=True)
 
     @cached_property
     def fingerprint(self) -> str | None:
@@ -61,7 +91,7 @@ class CheckpointSource(ModelSource):
         from heedful.models.huggingface.files import fingerprint
 
         files = fingerprint(self.folder)
-        return files if not self.options else hashlib.sha256((files + self._options).encode()).hexdigest()
+        return files if not self.decided else hashlib.sha256((files + self._options).encode()).hexdigest()
 
     @cached_property
     def _told(self) -> Any:
@@ -98,7 +128,7 @@ class CheckpointSource(ModelSource):
     def load(self, device: torch.device) -> Model:
         from heedful.models.huggingface import load
 
-        return load(self.given, device=device, **self.options)
+        return load(self.given, device=device, **self.decided)
 
 
 def checkpoint_of(what: str | Path) -> CheckpointSource:
@@ -115,6 +145,13 @@ def _model_type(config: Path) -> str | None:
     except (OSError, ValueError):
         return None
     return found.get("model_type") if isinstance(found, dict) else None
+
+
+def check_dtype(dtype: object) -> None:
+    from heedful.models.huggingface.files import DTYPES
+
+    if dtype not in DTYPES:
+        raise one_of("dtype", dtype, list(DTYPES))
 
 
 class Checkpoints:
@@ -142,6 +179,8 @@ class Checkpoints:
         unknown = sorted(set(given) - set(OPTIONS))
         if unknown:
             raise Mistake(f"{unknown[0]!r} is no option of a checkpoint. They are: {', '.join(OPTIONS)}.")
+        if (dtype := given.get("dtype")) is not None:
+            check_dtype(dtype)
         if "labels" in given:
             check_names(given["labels"])
             given["labels"] = list(given["labels"])

@@ -50,6 +50,15 @@ class ModelSource(Protocol):
         """The same model as one of pairs of texts, where nobody has said what it reads; None: it is known."""
         return None
 
+    def on_device(self, device: str | None) -> ModelSource:
+        """The same model as it is computed there: what is usual for its numbers may depend on it."""
+        return self
+
+    @property
+    def caution(self) -> str | None:
+        """What whoever asks it must be told, if anything."""
+        return None
+
 
 class ModelFamily(Protocol):
     """A kind of model: what it looks like from outside, and its sources."""
@@ -91,6 +100,13 @@ class RunSource(ModelSource):
     @cached_property
     def fingerprint(self) -> str | None:
         return self.run.fingerprint()
+
+    @property
+    def caution(self) -> str | None:
+        path = self.run.path
+        if not self.run.interrupted:
+            return None
+        return f"{path} is not finished: its weights are those of the best epoch so far. Give the command again."
 
     def load(self, device: torch.device) -> Model:
         from heedful.engine.tasks.train import load_network

@@ -10,7 +10,7 @@ from pathlib import Path
 from heedful.config import DataOptions
 from heedful.data.corpora import locate
 from heedful.data.corpora.assemble import spread_places
-from heedful.data.corpora.labels import match_labels
+from heedful.data.corpora.labels import NoMatch, match_labels
 from heedful.data.corpora.load import CORPORA
 from heedful.data.corpora.user_files import is_unlabelled, read_unlabelled
 from heedful.data.formats.columns import SPLIT_COLUMNS
@@ -43,16 +43,6 @@ def read_as(source: ModelSource, dataset: str, options: DataOptions, split: Spli
     return options.model_copy(update=changes) if changes else options
 
 
-def read_by(
-    source: ModelSource, dataset: str, options: DataOptions, split: Split, data_dirs: Sequence[Path]
-) -> ModelSource:
-    """The model as it reads these data: in pairs, where they have a query beside each text and it may read one."""
-    in_pairs = source.of_pairs()
-    if in_pairs is None or read_other(dataset, options, split, 1, data_dirs).task == "classification":
-        return source
-    return in_pairs
-
-
 def read_other(
     dataset: str, options: DataOptions, split: Split, limit: int | None, data_dirs: Sequence[Path]
 ) -> SplitTexts:
@@ -62,18 +52,24 @@ def read_other(
         return read_split(dataset, options, split, limit, data_dirs)
     if options.only != split:
         return SplitTexts(0, {}, (), "classification", dataset)
-    size, examples, where = read_unlabelled(path, options, lambda n: spread_places(n, limit).tolist())
+    size, examples, columns = read_unlabelled(path, options, lambda n: spread_places(n, limit).tolist())
     in_pairs = any(example.query is not None for example in examples.values())
     task: TaskType = options.task or ("qa" if in_pairs else "classification")
-    return SplitTexts(size, examples, (), task, where)
+    return SplitTexts(size, examples, (), task, dataset, columns)
 
 
 def as_the_model_reads(
-    examples: Mapping[int, Example], task: str, labels: Sequence[str], source: ModelSource, dataset: str
+    examples: Mapping[int, Example],
+    task: str,
+    labels: Sequence[str],
+    source: ModelSource,
+    dataset: str,
+    options: DataOptions,
 ) -> dict[int, Example]:
     """The examples with the numbers that the model gives to their labels.
 
-    Labels are the same when their names are. The data may have fewer than the model, and texts without any.
+    Labels are the same when their names are, or when `options` say so. The data may have fewer than the model, and
+    texts without any.
     """
     asks, asked = source.task != "classification", task != "classification"
     if asks != asked:
@@ -86,7 +82,13 @@ def as_the_model_reads(
             stacklevel=2,
         )
         return {place: replace(example, label=None) for place, example in examples.items()}
-    numbers = dict(zip(used, match_labels(source.labels, [labels[n] for n in used]), strict=True))
+    label_map = options.label_map or {}
+    try:
+        numbers = dict(zip(used, match_labels(source.labels, [labels[n] for n in used], label_map), strict=True))
+    except NoMatch as mismatch:
+        from heedful.engine.sources.label_fit import say_how_to_map
+
+        raise NoMatch(f"{mismatch} {say_how_to_map(source, [*examples.values()], labels, label_map)}") from None
 
     def renumbered(example: Example) -> Example:
         return replace(

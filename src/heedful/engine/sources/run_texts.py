@@ -56,4 +56,4 @@ def texts_of(run: Run, split: Split, places: Sequence[int], data_dirs: Sequence[
         return {place: split_texts[place] for place in places}
     read = read_other(config.dataset, config.data, split, None, data_dirs)
     found = {place: read.examples[place] for place in places}
-    return as_the_model_reads(found, read.task, read.labels, source_of(run), config.dataset)
+    return as_the_model_reads(found, read.task, read.labels, source_of(run), config.dataset, config.data)

@@ -108,18 +108,14 @@ class EvaluationTask(Kind):
         return Status("finished" if run.info.get("key") == task.key else "missing")
 
     def do(self, task: Task, executor: Executor, progress: Progress) -> None:
-        from heedful.engine.sources.overlap import find_doubts
-        from heedful.engine.tasks.train import library_versions
-
         """The texts are read first: where labels do not match, there is nothing to keep."""
+        from heedful.engine.sources.overlap import find_doubts
+        from heedful.engine.tasks.train import library_versions, remember_folders
+
         assert isinstance(task.config, EvaluationConfig)
         source, workspace = executor.source(task.config.source), executor.workspace
         if task.ask is not None:
-            texts = executor.texts(task).examples.values()
-            if all(example.label is None for example in texts):
-                progress.say(
-                    f"{task.config.dataset} has no column that is known to be the label: there will be no scores"
-                )
+            executor.texts(task)
         about = {name: getattr(source, name) for name in ("description", "architecture", "attention", "seed")}
         info: dict[str, Any] = {
             "key": task.key,
@@ -136,6 +132,7 @@ class EvaluationTask(Kind):
                 "warnings": find_doubts(
                     source, task.config.dataset, task.config.data, workspace.data_dirs, workspace.hash_file
                 ),
+                "folders": remember_folders(executor.workspace.data_dirs),
             },
             "versions": library_versions(),
         }

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from heedful import experiments
 from heedful.config import CROSS_ENTROPY, DataOptions, EvaluationConfig, RunConfig, SourceConfig
@@ -37,6 +37,9 @@ from heedful.records import SPLITS
 from heedful.registry import EXPLAINERS, OBJECTIVES
 from heedful.store.checks import HashFile, sha256
 from heedful.store.run import Run, run_name, trial_name
+
+if TYPE_CHECKING:
+    from heedful.engine.sources.subject import Subject
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,17 +156,15 @@ def plan_trial(
     return Plan(tasks, {**known.by_dataset, dataset: data})
 
 
-def is_own_data(
-    run: Run, dataset: str, given: Mapping[str, Any], data_dirs: Sequence[Path], hash_file: HashFile
-) -> bool:
-    """Whether these are the data that a run was trained on, and nothing says that they are to be read otherwise."""
-    if run.trial is not None:
-        return False
-    own = run.config.data.model_dump(mode="json")
-    if Path(dataset).name != run.dataset or any(own[name] != value for name, value in given.items()):
-        return False
-    found = find_data(dataset, run.config.data, data_dirs, hash_file).fingerprint
-    return bool(found == run.info["data"]["fingerprint"])
+def plan_questions(
+    subject: Subject, asks: Sequence[Request], runs: Path, data_dirs: Sequence[Path], hash_file: HashFile
+) -> Plan:
+    """Questions about a run's own data, or about other data."""
+    subject.need_data()
+    if subject.data is None:
+        assert subject.run is not None
+        return plan_for_run(subject.run, asks, data_dirs, hash_file)
+    return plan_trial(subject.source, subject.data, subject.reading, asks, runs, data_dirs, hash_file)
 
 
 def _train(tasks: dict[str, Task], config: RunConfig, known: _Known) -> Task:

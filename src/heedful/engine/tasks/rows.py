@@ -136,7 +136,8 @@ def ask_model(
     rng = np.random.default_rng([seed, *experiment.name.encode()])
 
     def batches() -> Iterator[tuple[Ints, Batch]]:
-        for indices, batch in encoded.batches(TEXTS, token_budget=token_budget(model.network, TOKENS)):
+        texts = min(TEXTS, model.batch_size or TEXTS)
+        for indices, batch in encoded.batches(texts, token_budget=token_budget(model.network, TOKENS)):
             yield places[indices], batch
             bar.advance(len(indices))
 

@@ -14,7 +14,8 @@ from safetensors import SafetensorError
 from torch import nn
 
 from heedful.errors import Mistake, one_of, short
-from heedful.models.huggingface.files import checkpoint_folder, read_config, read_labels
+from heedful.models.huggingface.files import DTYPES, HALVES, checkpoint_folder, own_dtype, read_config, read_labels
+from heedful.models.huggingface.kinds import architecture_of, say_what_it_is, say_what_works
 from heedful.models.huggingface.network import HuggingFaceNetwork
 from heedful.models.huggingface.probe import make_probe
 from heedful.models.huggingface.text import PieceEncoder
@@ -22,12 +23,6 @@ from heedful.models.model import Model
 from heedful.models.sequence import Long
 
 ONLY_HERE: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-DTYPES = {
-    "float32": torch.float32,
-    "float64": torch.float64,
-    "float16": torch.float16,
-    "bfloat16": torch.bfloat16,
-}
 READ_BY = {  # what a pipeline applies to its logits, as the library's problem types
     "sigmoid": "multi_label_classification",
     "softmax": "single_label_classification",
@@ -61,17 +56,21 @@ def load(
     """A folder or an id of the hub. Safetensors only; code that comes with a model is never run.
 
     labels: names in place of the model's own. query: it was trained on pairs of texts. long: what is done about a text
-    longer than it reads. problem_type: as in transformers, where its configuration does not say. dtype: None keeps that
-    of the file. offline: never ask the hub.
+    longer than it reads. problem_type: as in transformers, where its configuration does not say. dtype: None and "auto"
+    keep that of the file, but for 16 bits on a CPU, which are computed in float32. offline: never ask the hub.
     """
     folder = checkpoint_folder(place, revision, offline)
-    module, missing = read_module(folder, _dtype(dtype), place=place)
+    config = read_config(folder)
+    if (what := say_what_it_is(config, str(place))) is not None:
+        raise Mistake(what)
+    module, missing = read_module(folder, _dtype(dtype, folder, torch.device(device)), place=place)
     tokenizer = read_tokenizer(folder, place)
     if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        kind = f" (a {architecture_of(config)})" if architecture_of(config) else ""
         raise Mistake(
-            f"{place} is no trained classifier: its weights lack {missing[0]!r}"
-            + (f" and {len(missing) - 1} more" if len(missing) > 1 else "")
-            + ", which would be drawn at random; fine-tune it first."
+            f"{place}{kind} is not a trained classifier: its weights lack {missing[0]!r}{more}, which would be drawn "
+            f"at random. {say_what_works(config, str(place))}"
         )
     module.to(device).eval()
     name = Path(place).name if Path(place).exists() else str(place)
@@ -168,6 +167,8 @@ def wrap(
         raise one_of("choice of long", long, ["windows", "truncate", "refuse"])
     config = getattr(module, "config", None)
     title = name or getattr(config, "name_or_path", "") or type(module).__name__
+    if (what := say_what_it_is({"architectures": [type(module).__name__]}, title, wrapped=True)) is not None:
+        raise Mistake(what)
     for parameter_name, parameter in module.named_parameters():
         if not torch.isfinite(parameter).all():
             raise Mistake(f"{title}: the weights {parameter_name!r} hold numbers that are not finite.")
@@ -175,17 +176,23 @@ def wrap(
     table = _table(module)
     text = PieceEncoder(tokenizer, None if table is None else int(table.num_embeddings), query)
     limit = _limit(module, text)
-    network = HuggingFaceNetwork(
-        module,
-        link,
-        len(names),
-        make_probe(text, query, table, limit),
-        frame=text.frame,
-        limit=limit,
-        types=text.types if text.with_types else None,
-        has_query=query,
-        long=long,
-    )
+    try:
+        network = HuggingFaceNetwork(
+            module,
+            link,
+            len(names),
+            make_probe(text, query, table, limit),
+            frame=text.frame,
+            limit=limit,
+            types=text.types if text.with_types else None,
+            has_query=query,
+            long=long,
+        )
+    except (*DAMAGED, IndexError, NotImplementedError) as error:
+        raise Mistake(
+            f"{title} cannot be asked as a classifier of texts: {type(module).__name__} answers short texts with "
+            f"{type(error).__name__} ({one_line(error).rstrip('.')})."
+        ) from error
     return Model(title, network, text, names, "nli" if query else "classification")
 
 
@@ -217,12 +224,16 @@ def _least(positions: int, told: int | None) -> int:
     return positions if told is None else min(positions, told)
 
 
-def _dtype(given: str | torch.dtype | None) -> torch.dtype | None:
-    if given is None or isinstance(given, torch.dtype):
+def _dtype(given: str | torch.dtype | None, folder: Path, device: torch.device) -> torch.dtype | None:
+    """None: as the files have it."""
+    if isinstance(given, torch.dtype):
         return given
-    if given not in DTYPES:
+    if given is not None and given not in DTYPES:
         raise one_of("dtype", given, list(DTYPES))
-    return DTYPES[given]
+    if given in (None, "auto"):
+        return torch.float32 if device.type == "cpu" and own_dtype(folder) in HALVES else None
+    named: torch.dtype = getattr(torch, str(given))
+    return named
 
 
 def _known_to_library(folder: Path) -> bool:

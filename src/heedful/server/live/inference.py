@@ -44,13 +44,13 @@ class LoadedModel:
     """A loaded model."""
 
     def __init__(self, entry: RunEntry) -> None:
-        from heedful.engine.tasks.train import load
+        from heedful.engine.sources.subject import Subject
         from heedful.experiments.edited_attention.observe import observer
         from heedful.store.run import Run
 
         _ready_for_questions()
         with nothing_fetched():  # a run folder can name any model of the hub
-            self.model = load(Run(entry.path))
+            self.model = Subject.resolve(Run(entry.path)).load()
         editable = "edits_attention" in self.model.network.can
         self._observe = observer(self.model.network) if editable else None  # None: its attention is its own
         self._answers = Recent(KEPT_ANSWERS)
