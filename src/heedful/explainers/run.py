@@ -66,12 +66,20 @@ def explain(
         )
 
     budget = token_budget(model.network, EXPLAIN_BUDGET)
-    for indices, found in in_memory(model.encode(examples), budget, answer):
-        collector.add(indices, *found)
-        on_done(len(indices))
+    for group in of_like_parts(examples):
+        encoded = model.encode([examples[i] for i in group.tolist()])
+        for indices, found in in_memory(encoded, budget, answer):
+            collector.add(group[indices], *found)
+            on_done(len(indices))
     return Explanation.of_columns(
         check_columns(collector.columns(model.labels, model.network.link.answers)), model.name
     )
+
+
+def of_like_parts(examples: Sequence[Example]) -> list[Ints]:
+    """Examples of one part and of two, apart: a batch holds either. A model that generates has said nothing at first."""
+    alone = np.array([example.query is None for example in examples], dtype=np.bool_)
+    return [group for group in (np.flatnonzero(alone), np.flatnonzero(~alone)) if len(group)]
 
 
 def in_memory(encoded: Encoded, budget: int, answer: Callable[[Batch], Answer]) -> Iterator[tuple[Ints, Answer]]:

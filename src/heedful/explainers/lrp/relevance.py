@@ -92,7 +92,7 @@ def lrp(
     """
     if of != "logit":
         raise Mistake(f"lrp explains the logit, not of={of!r}: only a linear output can be handed down.")
-    asked = explained_parts(model, parts)
+    asked = explained_parts(model, batch, parts)
     ours = "pools_by_attention" in model.can or isinstance(model, LatentClassifier)
     if not ours or type(getattr(model, "encoder", None)) not in LAYERS:
         return _decomposed(model, batch, target, asked, epsilon)

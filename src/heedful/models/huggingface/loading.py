@@ -65,7 +65,7 @@ def load(
     of the file. offline: never ask the hub.
     """
     folder = checkpoint_folder(place, revision, offline)
-    module, missing = read_module(folder, _dtype(dtype), place=place)
+    module, missing = read_module(folder, dtype_of(dtype), place=place)
     tokenizer = read_tokenizer(folder, place)
     if missing:
         raise Mistake(
@@ -95,7 +95,7 @@ def read_module(
     if "auto_map" in read_config(folder) and not _known_to_library(folder):
         raise Mistake(f"{place} needs code that comes with it, and such code is never run.")
     with (
-        _quiet(),
+        quiet(),
         torch.random.fork_rng(devices=[]),
     ):  # fresh weights are drawn, and then replaced by the files'
         torch.manual_seed(seed)
@@ -125,7 +125,7 @@ def read_tokenizer(folder: Path, place: str | Path | None = None) -> Any:
     from transformers import AutoTokenizer
 
     place = place or folder
-    with _quiet():
+    with quiet():
         try:
             tokenizer = AutoTokenizer.from_pretrained(folder, **ONLY_HERE)
         except DAMAGED as error:
@@ -172,9 +172,9 @@ def wrap(
         if not torch.isfinite(parameter).all():
             raise Mistake(f"{title}: the weights {parameter_name!r} hold numbers that are not finite.")
     link, names = read_labels(config, labels, problem_type)
-    table = _table(module)
+    table = embedding_table(module)
     text = PieceEncoder(tokenizer, None if table is None else int(table.num_embeddings), query)
-    limit = _limit(module, text)
+    limit = tokens_at_most(module, text)
     network = HuggingFaceNetwork(
         module,
         link,
@@ -189,14 +189,14 @@ def wrap(
     return Model(title, network, text, names, "nli" if query else "classification")
 
 
-def _table(module: nn.Module) -> nn.Embedding | None:
+def embedding_table(module: nn.Module) -> nn.Embedding | None:
     if not hasattr(module, "get_input_embeddings"):
         return None
     found = module.get_input_embeddings()  # type: ignore[operator]
     return found if isinstance(found, nn.Embedding) else None
 
 
-def _limit(module: nn.Module, text: PieceEncoder) -> int | None:
+def tokens_at_most(module: nn.Module, text: PieceEncoder) -> int | None:
     """Tokens read at once: what the tokenizer says, and what there are positions for.
 
     A table of positions with a row for padding starts to count after it, so it has fewer than its rows.
@@ -217,7 +217,7 @@ def _least(positions: int, told: int | None) -> int:
     return positions if told is None else min(positions, told)
 
 
-def _dtype(given: str | torch.dtype | None) -> torch.dtype | None:
+def dtype_of(given: str | torch.dtype | None) -> torch.dtype | None:
     if given is None or isinstance(given, torch.dtype):
         return given
     if given not in DTYPES:
@@ -232,7 +232,7 @@ def _known_to_library(folder: Path) -> bool:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Without the library's bars and reports: what matters is said as a `Mistake`."""
     logging: Any = importlib.import_module("transformers.utils.logging")
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
