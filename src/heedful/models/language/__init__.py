@@ -1,1 +1,1 @@
-"""Models that generate: a generated token is a label, so everything that is asked of a classifier can be asked of it."""
+"""Models that generate: a generated token is a label, and all that is asked of a classifier can be asked of it."""

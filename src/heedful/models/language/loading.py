@@ -1,4 +1,4 @@
-"""A causal language model of transformers as a `LanguageModel`: from a folder or an id, or a module with its tokenizer."""
+"""A causal language model of transformers as a `LanguageModel`: a folder, an id, or a module with its tokenizer."""
 
 from __future__ import annotations
 

@@ -100,7 +100,9 @@ class PromptEncoder(PieceEncoder):
         """What these tokens say, each with its place in the text."""
         text, spans = "", []
         for n in range(1, len(ids) + 1):
-            longer = self._tokenizer.decode(list(ids[:n]), skip_special_tokens=False, clean_up_tokenization_spaces=False)
+            longer = self._tokenizer.decode(
+                list(ids[:n]), skip_special_tokens=False, clean_up_tokenization_spaces=False
+            )
             if longer.endswith("\ufffd") and n < len(ids):  # part of a character: the next token completes it
                 longer = text
             spans.append((len(text), max(len(text), len(longer))))
