@@ -21,10 +21,11 @@ TaskType = Literal["classification", "qa", "nli", "generation"]
 Split = Literal["train", "dev", "test"]
 TokenizerName = Literal["spacy", "whitespace", "words", "words_and_digits", "words_and_signs", "keras", "babi"]
 MethodKind = Literal["attention", "sensitivity", "saliency", "control"]  # Bastings & Filippova 2020, section 3.1
-# Of an example: its text; a second one (a question, a hypothesis); what a model that generates has said so far.
-Part = Literal["passage", "query", "said"]
-# What a model says of its labels: one of them, with probabilities of sum 1; each by itself, true or not; a number each.
-AnswerKind = Literal["one label", "several labels", "numbers"]
+# Of an example: its text, and a second one: a question, a hypothesis, or what a model that generates has said so far.
+Part = Literal["passage", "query"]
+# What a model says of its labels: one of them, with probabilities of sum 1; each by itself, true or not; a number each;
+# or whether a token comes next: then the labels are what it is told from and the token.
+AnswerKind = Literal["one label", "several labels", "numbers", "next token"]
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 
 

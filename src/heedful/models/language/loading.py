@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from heedful.errors import Mistake
-from heedful.models.huggingface.files import checkpoint_folder, read_config
+from heedful.models.huggingface.files import checkpoint_folder
 from heedful.models.huggingface.loading import (
     DAMAGED,
     ONLY_HERE,
@@ -24,13 +24,6 @@ from heedful.models.huggingface.probe import make_probe
 from heedful.models.language.generator import Generator
 from heedful.models.language.model import ELSE, THIS, LanguageModel
 from heedful.models.language.prompts import PromptEncoder
-
-
-def generates(folder: Path) -> bool:
-    """Whether a folder says of itself that its model generates, by the name of its class."""
-    named = read_config(folder).get("architectures")
-    first = named[0] if isinstance(named, list) and named and isinstance(named[0], str) else ""
-    return first.endswith(("ForCausalLM", "LMHeadModel"))
 
 
 def load_language_model(

@@ -43,7 +43,7 @@ class PromptEncoder(PieceEncoder):
     def __init__(self, given: Any, n_words: int | None = None) -> None:
         super().__init__(given, n_words, has_query=False)
         before, _ = self._around["passage"]
-        self._around = {"passage": (before, []), "query": ([], []), "said": ([], [])}
+        self._around = {"passage": (before, []), "query": ([], [])}
 
     def _check_sample(self) -> None:
         """A template of the tokenizer may end a text, as no prompt that goes on does."""
