@@ -17,13 +17,15 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-TaskType = Literal["classification", "qa", "nli"]
+TaskType = Literal["classification", "qa", "nli", "generation"]
 Split = Literal["train", "dev", "test"]
 TokenizerName = Literal["spacy", "whitespace", "words", "words_and_digits", "words_and_signs", "keras", "babi"]
 MethodKind = Literal["attention", "sensitivity", "saliency", "control"]  # Bastings & Filippova 2020, section 3.1
-Part = Literal["passage", "query"]  # of an example
-# What a model says of its labels: one of them, with probabilities of sum 1; each by itself, true or not; a number each.
-AnswerKind = Literal["one label", "several labels", "numbers"]
+# Of an example: its text, and a second one: a question, a hypothesis, or what a model that generates has said so far.
+Part = Literal["passage", "query"]
+# What a model says of its labels: one of them, with probabilities of sum 1; each by itself, true or not; a number each;
+# or whether a token comes next: then the labels are what it is told from and the token.
+AnswerKind = Literal["one label", "several labels", "numbers", "next token"]
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 
 
@@ -59,6 +61,20 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True)
+class NextToken:
+    """A question to a model that generates: does it say one of `this` next, and not one of `that`?
+
+    A generated token is a label: the answer is one of two, "this" and "that", and its log-odds are the difference of
+    the logits (of two tokens), or log p / (1 - p) where `that` is everything else.
+    """
+
+    this: tuple[int, ...]  # token ids, each of which counts
+    that: tuple[int, ...] | None = None  # None: any other token
+    names: tuple[str, str] = ("anything else", "this")  # of that and of this, as a person reads them
+    step: int = 0  # of the continuation, from 0
+
+
+@dataclass(frozen=True, slots=True)
 class Example:
     """One instance: a passage, an optional query (question or hypothesis), and its label.
 
@@ -72,6 +88,7 @@ class Example:
     query: Words | None = None
     evidence: tuple[int, ...] | None = None  # positions in `passage` that decide the label, where known
     candidates: tuple[int, ...] | None = None  # the labels that can be answers here (QA); None: all
+    asked: NextToken | None = None  # of models that generate: `query` is then what has been said so far
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +166,20 @@ class Tokens:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """The questions of a batch to a model that generates, as token ids; -1 fills rows up."""
+
+    this: Tensor  # (batch, most) long
+    that: Tensor  # (batch, most) long; a row of -1 alone: any other token
+
+    def rows(self, which: Tensor) -> Asked:
+        return Asked(self.this[which], self.that[which])
+
+    def to(self, device: torch.device) -> Asked:
+        return Asked(self.this.to(device), self.that.to(device))
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """What a model reads: passages, queries where the task has them, and what is known of the answer."""
 
@@ -157,6 +188,7 @@ class Batch:
     candidates: Tensor | None = None  # (batch, classes) bool: which labels can be answers; None: all
     labels: Tensor | None = None  # (batch,) long
     targets: Mapping[str, Tensor] = field(default_factory=dict)  # by name (batch, length): for objectives
+    asked: Asked | None = None  # of models that generate: which token it is about
 
     def __len__(self) -> int:
         return len(self.passage.ids)
@@ -171,6 +203,7 @@ class Batch:
             None if self.candidates is None else self.candidates.to(device),
             None if self.labels is None else self.labels.to(device),
             {name: values.to(device) for name, values in self.targets.items()},
+            None if self.asked is None else self.asked.to(device),
         )
 
     def rows(self, which: Tensor) -> Batch:
@@ -183,4 +216,5 @@ class Batch:
             None if self.candidates is None else self.candidates[which],
             None if self.labels is None else self.labels[which],
             {name: values[which, :width] for name, values in self.targets.items()},
+            None if self.asked is None else self.asked.rows(which),
         )

@@ -212,6 +212,7 @@ MODEL_FAMILIES: Registry[ModelFamily] = Registry(
     "heedful.models",
     {
         "run": "heedful.engine.sources.models:RUN_FOLDERS",
+        "language": "heedful.engine.sources.language:LANGUAGE_MODELS",
         "huggingface": "heedful.engine.sources.huggingface:CHECKPOINTS",
     },
 )

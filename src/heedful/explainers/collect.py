@@ -33,7 +33,7 @@ from heedful.explanation.columns import (
 )
 from heedful.explanation.drawing import checked
 from heedful.explanation.record import Part, as_json
-from heedful.explanation.views import PARTS, strings, text_columns
+from heedful.explanation.views import PARTS, places, strings, text_columns
 from heedful.records import AnswerKind, Batch, Example, Tokens, Words
 
 UNTRAINED = "the unknown word, which the model never saw in training: train with --set mask_words=0.5"
@@ -118,14 +118,15 @@ class Collector:
         """Everything, in the order of the examples."""
         n, order = len(self.examples), np.concatenate(self.order)
         answers = [{name: np.concatenate(chunks) for name, chunks in each.items()} for each in self.answers]
+        label_sets, of = self._label_sets(labels)
         targets = to_example_order(np.concatenate(self.targets), order)
         attributions = [self._attributions(i, answers[i], targets, order) for i in range(len(answers))]
         return Columns(
-            (labels,),
+            label_sets,
             self.methods,
             Examples(
                 id=strings([e.id for e in self.examples]),
-                labels=np.zeros(n, dtype=np.int64),
+                labels=of,
                 truth=strings([None if e.label is None else labels[e.label] for e in self.examples]),
                 n_texts=self.n_texts,
                 n_attributions=np.full(n, len(answers)),
@@ -140,8 +141,14 @@ class Collector:
             ),
             self._scores(answers, order),
             to_example_order(np.concatenate(self.probabilities), order).ravel(),
-            (kind,),
+            tuple("next token" if self.examples[0].asked else kind for _ in label_sets),
         )
+
+    def _label_sets(self, labels: tuple[str, ...]) -> tuple[tuple[tuple[str, ...], ...], Ints]:
+        """The labels of a model, or of each question to one that generates, and which of these an example has."""
+        sets = places(labels if e.asked is None else e.asked.names for e in self.examples)
+        of = [sets[labels if e.asked is None else e.asked.names] for e in self.examples]
+        return tuple(sets), np.array(of, dtype=np.int64)
 
     def _attributions(self, method: int, answer: Answer, targets: Ints, order: Ints) -> Attributions:
         """Those of one method, one for each example."""

@@ -16,7 +16,7 @@ def sizes_of(network: Network, batch: Batch, heads: int = 1) -> list[Size]:
     """Of each text, by what the explainers with their defaults explain of it."""
     parts = [
         tokens
-        for name in explained_parts(network, "both")
+        for name in explained_parts(network, batch, "both")
         if (tokens := batch.passage if name == "passage" else batch.query) is not None
     ]
     words = [n_words(tokens).tolist() for tokens in parts]

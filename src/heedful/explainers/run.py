@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from heedful.data.text.batching import cut
+from heedful.data.text.batching import Ints, cut
 from heedful.errors import Mistake
 from heedful.explainers import find
 from heedful.explainers.collect import Call, Collector
@@ -45,37 +45,45 @@ def explain(
     """
     calls = calls_of(model, methods, states or {}, options)
     wanted = None if target is None else model.label_index(target)
-    collector, encoded = Collector(examples, calls, model.text), model.encode(examples)
-    texts = min(BATCH, model.batch_size or BATCH)
-    waiting = deque(cut(encoded.lengths, texts, token_budget=token_budget(model.network, EXPLAIN_BUDGET)))
-    room = np.inf  # tokens, padding included, that have not been too many yet
-    while waiting:
-        indices = waiting.popleft()
-        tokens = len(indices) * int(encoded.lengths[indices].max())
-        if tokens > room and len(indices) > 1:
-            waiting.extendleft(np.array_split(indices, 2)[::-1])
-            continue
-        try:
-            batch = encoded.batch(indices)
-            with torch.inference_mode():
-                p = model.network(batch).probabilities  # (batch, labels)
-            if not torch.isfinite(p).all():
-                raise Mistake(f"{model.name} answers a text with numbers that are not finite.")
-            targets = p.argmax(-1) if wanted is None else p.new_full((len(batch),), wanted, dtype=torch.long)
-            scores = []
-            for call in calls:  # a comprehension would be one more frame between a person and the equation
-                scores.append(call.explainer.run(model.network, batch, targets, **call.options))  # noqa: PERF401
-        except (MemoryError, RuntimeError) as error:
-            if len(indices) == 1 or not is_out_of_memory(error):
-                raise
-            room = tokens / 2
-            waiting.appendleft(indices)
-            continue
-        collector.add(indices, batch, p, targets, scores)
-        on_done(len(indices))
+    collector, texts = Collector(examples, calls, model.text), min(BATCH, model.batch_size or BATCH)
+    budget = token_budget(model.network, EXPLAIN_BUDGET)
+    for group in of_like_parts(examples):
+        encoded = model.encode([examples[i] for i in group.tolist()])
+        waiting = deque(cut(encoded.lengths, texts, token_budget=budget))
+        room = np.inf  # tokens, padding included, that have not been too many yet
+        while waiting:
+            indices = waiting.popleft()
+            tokens = len(indices) * int(encoded.lengths[indices].max())
+            if tokens > room and len(indices) > 1:
+                waiting.extendleft(np.array_split(indices, 2)[::-1])
+                continue
+            try:
+                batch = encoded.batch(indices)
+                with torch.inference_mode():
+                    p = model.network(batch).probabilities  # (batch, labels)
+                if not torch.isfinite(p).all():
+                    raise Mistake(f"{model.name} answers a text with numbers that are not finite.")
+                targets = p.argmax(-1) if wanted is None else p.new_full((len(batch),), wanted, dtype=torch.long)
+                scores = []
+                for call in calls:  # a comprehension would be one more frame between a person and the equation
+                    scores.append(call.explainer.run(model.network, batch, targets, **call.options))  # noqa: PERF401
+            except (MemoryError, RuntimeError) as error:
+                if len(indices) == 1 or not is_out_of_memory(error):
+                    raise
+                room = tokens / 2
+                waiting.appendleft(indices)
+                continue
+            collector.add(group[indices], batch, p, targets, scores)
+            on_done(len(indices))
     return Explanation.of_columns(
         check_columns(collector.columns(model.labels, model.network.link.answers)), model.name
     )
+
+
+def of_like_parts(examples: Sequence[Example]) -> list[Ints]:
+    """Examples of one part and of two, apart: a batch holds either. A model that generates begins with one."""
+    alone = np.array([example.query is None for example in examples], dtype=np.bool_)
+    return [group for group in (np.flatnonzero(alone), np.flatnonzero(~alone)) if len(group)]
 
 
 def calls_of(

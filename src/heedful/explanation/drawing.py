@@ -306,6 +306,11 @@ STYLE = (
     ".heedful .hf-quiet{font-size:.85em}.heedful .hf-example{margin:.4em 0 1.2em}"
     ".heedful .hf-text span{border-radius:.2em}"
     ".heedful [class^=hf-n]{text-decoration:underline dotted}"
+    ".heedful .hf-scroll{overflow-x:auto}.heedful .hf-steps{border-collapse:separate;border-spacing:1px}"
+    ".heedful .hf-steps caption{text-align:start;font-size:.85em}.heedful .hf-steps td{min-width:1.4em;height:1.4em}"
+    ".heedful .hf-steps th{font-weight:400;text-align:end;white-space:pre}.heedful .hf-steps small{opacity:.8}"
+    ".heedful .hf-steps th[scope=col]{writing-mode:vertical-rl;transform:rotate(180deg);text-align:start}"
+    ".heedful .hf-said{font-style:italic}"
     + _rules("light")
     + f"@media screen and (prefers-color-scheme:dark){{{_rules('dark')}}}"
 )

@@ -161,6 +161,7 @@ class Explained:
                 "one label": "probabilities of sum 1",
                 "several labels": "probabilities",
                 "numbers": "finite numbers",
+                "next token": "probabilities of sum 1",
             }
             raise Mistake(f"example {self.id!r} needs {len(self.labels)} {what[self.answers]}, not {p}.")
         p.flags.writeable = False
@@ -198,6 +199,17 @@ class Explained:
     def parts(self) -> dict[Part, Words]:
         parts: dict[Part, Words] = {"passage": self.passage}
         return parts if self.query is None else parts | {"query": self.query}
+
+    @property
+    def second(self) -> str:
+        """What its second part is, in a word: of a model that generates, what has been said so far."""
+        return "said" if self.answers == "next token" else "query"
+
+    def title_of(self, part: Part) -> str:
+        """A part as a person calls it."""
+        if self.answers != "next token":
+            return part
+        return "prompt" if part == "passage" else "said"
 
     @property
     def predicted(self) -> str:
@@ -245,7 +257,9 @@ class Explained:
     def _unexplained(self) -> list[str]:
         """The parts that no method scores: a reader needs them to understand the others."""
         scored = {part for a in self.attributions for part in a.scores}
-        return [f"{part}: {visible(w.text, 2000)}" for part, w in self.parts.items() if part not in scored]
+        return [
+            f"{self.title_of(part)}: {visible(w.text, 2000)}" for part, w in self.parts.items() if part not in scored
+        ]
 
     def html(self) -> str:
         """This example as HTML, to be put inside `colours.fragment`."""
@@ -260,8 +274,8 @@ class Explained:
             rows.append(f"<div>{title}</div>")
             for part, scores in a.scores.items():
                 if self.query:
-                    rows.append(f'<div class="hf-quiet">{part}</div>')
-                label = visible(f"{a.method}, {a.kind} of the {part} for {a.target}")
+                    rows.append(f'<div class="hf-quiet">{self.title_of(part)}</div>')
+                label = visible(f"{a.method}, {a.kind} of the {self.title_of(part)} for {a.target}")
                 rows.append(html(self.parts[part], scores, a.signed, label=label, peak=a.peak))
             for line in filter(None, (*a.notes(), str(a.check) if a.check else "")):
                 rows.append(f'<div class="hf-quiet">{escape(visible(line, 2000))}</div>')
@@ -284,7 +298,7 @@ class Explained:
             cell = Text()
             for part, scores in a.scores.items():
                 cell += rich_text(self.parts[part], scores, a.signed, peak=a.peak)
-                named = f"{part}: " if self.query else ""
+                named = f"{self.title_of(part)}: " if self.query else ""
                 cell.append(f"\n{named}{top_words(self.parts[part], scores, a.signed)}\n", "dim")
             for note in a.notes():
                 cell.append(note + "\n", "dim")
@@ -301,7 +315,9 @@ def is_answer(p: NDArray[np.float64], answers: AnswerKind) -> bool:
     """Whether a model can say this of its labels (labels,)."""
     if answers == "numbers":
         return bool(np.isfinite(p).all())
-    return bool((p >= 0).all()) and bool((p <= 1 + 1e-3).all() if answers != "one label" else abs(p.sum() - 1) < 1e-3)
+    return bool((p >= 0).all()) and bool(
+        (p <= 1 + 1e-3).all() if answers == "several labels" else abs(p.sum() - 1) < 1e-3
+    )
 
 
 def as_json(options: Mapping[str, Any]) -> str:

@@ -61,6 +61,8 @@ def tidy_table(columns: Columns, run: str) -> pa.Table:
     block = np.repeat(np.arange(len(blocks.text)), blocks.n_words)  # (rows,)
     example = c.example_of_attribution  # (attributions,)
     query = blocks.text > c.begins.texts[example[blocks.attribution]]  # (blocks,)
+    said = np.array([c.answers_of(i) == "next token" for i in range(len(c.label_sets))], dtype=np.int64)
+    seconds = (1 + said[c.examples.labels])[example[blocks.attribution]]  # (blocks,) "query" or "said"
     target = begins(np.array([len(labels) for labels in c.label_sets]))[c.examples.labels[example]]
     target = target + c.attributions.target  # (attributions,) into all labels, one set after the other
     method = c.attributions.method[attribution]  # (rows,)
@@ -68,7 +70,7 @@ def tidy_table(columns: Columns, run: str) -> pa.Table:
         {
             "run": _spread([run], np.zeros(len(position), dtype=np.int64)),
             "example": _spread(c.examples.id, example[attribution]),
-            "part": _spread(["passage", "query"], query[block].astype(np.int64)),
+            "part": _spread(["passage", "query", "said"], (query * seconds)[block]),
             "position": pa.array(position - begins(c.texts.n_words)[blocks.text][block], pa.int32()),
             "word": _spread(c.surfaces(), position),
             "token": _spread(c.positions.form, position),

@@ -6,6 +6,7 @@
     self_attends         states(batch) -> (batch, layers + 1, length, dim): every token attends, layer by layer
     edits_attention      network(batch, edit=f), f(layer, weights) -> weights: asked under other weights
     pools_by_attention   one vector of weights decides what is read: encode, attend, decode(h, alpha)
+    generates            a token that comes next is a label: `batch.asked` says which one is meant (models/language)
     hides_words          words that are hidden (`Tokens.hidden`) keep their place, and nothing attends to them
 
 A network is asked what it can do by `network.can`, a set of these names, because two networks of one class can
@@ -36,6 +37,7 @@ CAPABILITIES = {
     "self_attends": "in whose layers every token attends to tokens",
     "edits_attention": "whose prediction can be computed under other attention weights",
     "pools_by_attention": "in which one vector of attention weights pools the states of the words",
+    "generates": "that says how probable each next word is",
     "hides_words": "that can shut single words out of its attention",
 }
 

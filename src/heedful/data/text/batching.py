@@ -17,7 +17,7 @@ from torch import Tensor
 
 from heedful.data.text.sentences import sentence_begins
 from heedful.errors import Mistake
-from heedful.records import Batch, Example, Part, Reserved, Tokens, Words
+from heedful.records import Asked, Batch, Example, Part, Reserved, Tokens, Words
 
 Ints = NDArray[np.int64]
 CPU = torch.device("cpu")
@@ -114,6 +114,7 @@ class Encoded:
     labels: Ints | None  # (examples,)
     device: torch.device = CPU  # where batches are made
     targets: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)  # by name (all tokens of passages,)
+    asked: tuple[Ints, Ints] | None = None  # (examples, most) each: see records.Asked
 
     def __len__(self) -> int:
         return len(self.passages.lengths)
@@ -132,6 +133,7 @@ class Encoded:
             candidates=None if self.candidates is None else torch.from_numpy(self.candidates[chosen]),
             labels=None if self.labels is None else torch.from_numpy(self.labels[chosen]),
             targets={name: self.passages.padded(values, chosen) for name, values in self.targets.items()},
+            asked=None if self.asked is None else Asked(*(torch.from_numpy(ids[chosen]) for ids in self.asked)),
         ).to(self.device)
 
     def batches(
@@ -175,7 +177,23 @@ def encode(
         labels=np.array(labels, dtype=np.int64) if len(labels) == len(examples) else None,
         device=device,
         targets=targets,
+        asked=_asked(examples),
     )
+
+
+def _asked(examples: Sequence[Example]) -> tuple[Ints, Ints] | None:
+    """The questions to a model that generates, filled up with -1."""
+    asked = [example.asked for example in examples if example.asked is not None]
+    if not asked:
+        return None
+
+    def filled(ids: Sequence[Sequence[int]]) -> Ints:
+        made = np.full((len(ids), max(1, *map(len, ids))), -1, dtype=np.int64)
+        for row, some in zip(made, ids, strict=True):
+            row[: len(some)] = some
+        return made
+
+    return filled([one.this for one in asked]), filled([one.that or () for one in asked])
 
 
 def cut(

@@ -52,7 +52,7 @@ def slopes(
     `gradient_x_input` is d f_c / d x_i . x_i: saliency, signed unless `absolute` (equation 3; Denil et al. 2015).
     `hold_attention`: alpha is a constant, so words count only through the states they make.
     """
-    asked = explained_parts(model, parts, of)
+    asked = explained_parts(model, batch, parts, of)
     gradients, end = _at_input(model, batch, target, of, asked, hold_attention)
     if product:
         found = [None if one is None else one[:, 0] for one in gradients.by_step(end, room=1)]
@@ -90,7 +90,7 @@ def _scores(batch: Batch, values: Sequence[Tensor | None]) -> Scores:
     return scores_of_tokens(passage, query, batch, len(batch), len(batch))
 
 
-def explained_parts(model: Network, parts: Parts, of: Of = "logit") -> tuple[Parts, ...]:
+def explained_parts(model: Network, batch: Batch, parts: Parts, of: Of = "logit") -> tuple[Parts, ...]:
     """The parts to be explained, after a check of what was asked."""
     if of not in ("logit", "probability"):
         raise one_of("choice of", of, ["logit", "probability"])
@@ -99,7 +99,7 @@ def explained_parts(model: Network, parts: Parts, of: Of = "logit") -> tuple[Par
     if parts == "query" and not model.has_query:
         raise Mistake("parts='query': this model reads no query, so only its passage can be explained.")
     if parts == "both":
-        return ("passage", "query") if model.has_query else ("passage",)
+        return ("passage", "query") if model.has_query and batch.query is not None else ("passage",)
     return (parts,)
 
 

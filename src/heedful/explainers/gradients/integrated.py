@@ -57,7 +57,7 @@ def integrated_gradients(
         doubling them has changed (`_error`), is above tolerance * scale, or `max_steps` are reached.
     parts: what is not asked for stays at its input, and completeness is about the part that moves.
     """
-    asked = explained_parts(model, parts, of)
+    asked = explained_parts(model, batch, parts, of)
     _check(n_steps, method, internal_batch_size, tolerance, max_steps)
     bases = baselines if isinstance(baselines, tuple) else (baselines, baselines)
     like = torch.zeros((), device=model.device, dtype=model.dtype)

@@ -275,6 +275,20 @@ def attention(mode: Frozen, func: Any, args: tuple[Any, ...], kwargs: dict[str, 
     return func(**{n: g.detach() if depends(g) and n != "value" else g for n, g in named.items()})
 
 
+def log_sum_exp(mode: Frozen, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """log sum_v exp z_v = sum_v p_v z_v + the entropy of p, at p = softmax(z) held constant: its gradient is p, too."""
+
+    def of(z: Tensor, dim: int, keepdim: bool = False) -> Tensor:
+        p = z.detach().softmax(dim)
+        linear = (p * z.masked_fill(p == 0, 0.0)).sum(dim, keepdim=True)  # also where z is -inf
+        entropy = torch.logsumexp(z.detach(), dim, keepdim=True) - linear.detach()
+        out = linear + entropy
+        mode.add(out, entropy)
+        return out if keepdim else out.squeeze(dim)
+
+    return of(*args, **kwargs)
+
+
 def _back_into(func: Any, args: tuple[Any, ...], value: Tensor) -> Tensor:
     """A function whose name ends in one underscore writes on its first argument."""
     in_place = func.__name__.endswith("_") and not func.__name__.endswith("__")
@@ -298,6 +312,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(_TOTAL.split(), total),
     **dict.fromkeys(_LINEAR.split(), linear),
     "addmm": addmm,
+    "logsumexp": log_sum_exp,
     "layer_norm": layer_norm,
     "scaled_dot_product_attention": attention,
 }

@@ -107,7 +107,7 @@ def lrp(
     """
     if of != "logit":
         raise Mistake(f"lrp explains the logit, not of={of!r}: only a linear output can be handed down.")
-    asked = explained_parts(model, parts)
+    asked = explained_parts(model, batch, parts)
     ours = "pools_by_attention" in model.can or isinstance(model, LatentClassifier)
     without_rule = encoder_without_rule(getattr(model, "encoder", None))
     if not ours or without_rule is not None:

@@ -58,7 +58,7 @@ def effects(
     state_tolerance: with a BiLSTM, a changed text whose state has come back to the original's within it is not read
     further; 0 reads all of it. output: what the model says of the batch as it is, where that is known already.
     """
-    asked_parts = explained_parts(model, parts, of)
+    asked_parts = explained_parts(model, batch, parts, of)
     if change not in ("score", "tvd"):
         raise one_of("change", change, ["score", "tvd"])
 

@@ -212,7 +212,7 @@ def _explain(
     """Each text by itself: passage and query are explained apart, the other one as it is."""
     if operator not in ("delete", "replace"):
         raise one_of("operator", operator, ["delete", "replace"])
-    asked = explained_parts(model, parts, of)
+    asked = explained_parts(model, batch, parts, of)
     like = torch.zeros((), device=model.device, dtype=model.dtype)
     gaps, scales, spreads = np.zeros((3, len(batch)))
     passes = np.zeros(len(batch), dtype=np.int64)

@@ -63,7 +63,7 @@ def load(
     config = read_config(folder)
     if (what := say_what_it_is(config, str(place))) is not None:
         raise Mistake(what)
-    module, missing = read_module(folder, _dtype(dtype, folder, torch.device(device)), place=place)
+    module, missing = read_module(folder, dtype_of(dtype, folder, torch.device(device)), place=place)
     tokenizer = read_tokenizer(folder, place)
     if missing:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
@@ -94,7 +94,7 @@ def read_module(
     if "auto_map" in read_config(folder) and not _known_to_library(folder):
         raise Mistake(f"{place} needs code that comes with it, and such code is never run.")
     with (
-        _quiet(),
+        quiet(),
         torch.random.fork_rng(devices=[]),
     ):  # fresh weights are drawn, and then replaced by the files'
         torch.manual_seed(seed)
@@ -124,7 +124,7 @@ def read_tokenizer(folder: Path, place: str | Path | None = None) -> Any:
     from transformers import AutoTokenizer
 
     place = place or folder
-    with _quiet():
+    with quiet():
         try:
             tokenizer = AutoTokenizer.from_pretrained(folder, **ONLY_HERE)
         except DAMAGED as error:
@@ -173,9 +173,9 @@ def wrap(
         if not torch.isfinite(parameter).all():
             raise Mistake(f"{title}: the weights {parameter_name!r} hold numbers that are not finite.")
     link, names = read_labels(config, labels, problem_type)
-    table = _table(module)
+    table = embedding_table(module)
     text = PieceEncoder(tokenizer, None if table is None else int(table.num_embeddings), query)
-    limit = _limit(module, text)
+    limit = tokens_at_most(module, text)
     try:
         network = HuggingFaceNetwork(
             module,
@@ -196,14 +196,14 @@ def wrap(
     return Model(title, network, text, names, "nli" if query else "classification")
 
 
-def _table(module: nn.Module) -> nn.Embedding | None:
+def embedding_table(module: nn.Module) -> nn.Embedding | None:
     if not hasattr(module, "get_input_embeddings"):
         return None
     found = module.get_input_embeddings()  # type: ignore[operator]
     return found if isinstance(found, nn.Embedding) else None
 
 
-def _limit(module: nn.Module, text: PieceEncoder) -> int | None:
+def tokens_at_most(module: nn.Module, text: PieceEncoder) -> int | None:
     """Tokens read at once: what the tokenizer says, and what there are positions for.
 
     A table of positions with a row for padding starts to count after it, so it has fewer than its rows.
@@ -224,7 +224,7 @@ def _least(positions: int, told: int | None) -> int:
     return positions if told is None else min(positions, told)
 
 
-def _dtype(given: str | torch.dtype | None, folder: Path, device: torch.device) -> torch.dtype | None:
+def dtype_of(given: str | torch.dtype | None, folder: Path, device: torch.device) -> torch.dtype | None:
     """None: as the files have it."""
     if isinstance(given, torch.dtype):
         return given
@@ -243,7 +243,7 @@ def _known_to_library(folder: Path) -> bool:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Without the library's bars and reports: what matters is said as a `Mistake`."""
     logging: Any = importlib.import_module("transformers.utils.logging")
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()

@@ -30,6 +30,8 @@ class HuggingFaceNetwork:
     the last bit for a text alone, and to rounding in a batch. With `edit` they are those of "eager" to the last bit.
     """
 
+    reader: type[Forward] = Forward
+
     def __init__(
         self,
         module: nn.Module,
@@ -47,7 +49,7 @@ class HuggingFaceNetwork:
         self.link, self.n_labels, self.has_query = link, n_labels, has_query
         self.frame, self.limit, self.long = frame, limit, long
         self.types = types or (0, 0)
-        self.forward = Forward(module, NO_TOKEN, with_types=types is not None)
+        self.forward = self.reader(module, NO_TOKEN, with_types=types is not None)
         self._strange = probe.strange
 
         def make(which: list[int], side: Side, embeddings: bool, hide: bool = False) -> Inputs:
@@ -58,9 +60,12 @@ class HuggingFaceNetwork:
         if self.abilities.padding and not self._keeps_apart(probe.batch):
             self.abilities = find_abilities(self.forward, make, sides=())
         self.n_layers, self.n_heads = self.abilities.n_layers, self.abilities.n_heads
+        self._check_outputs(link, n_labels)
+
+    def _check_outputs(self, link: Link, n_labels: int) -> None:
         if self.abilities.n_outputs != link.outputs(n_labels):
             raise Mistake(
-                f"{type(module).__name__} has {self.abilities.n_outputs} logits, and {n_labels} labels "
+                f"{self._name} has {self.abilities.n_outputs} logits, and {n_labels} labels "
                 f"read by {link.name} need {link.outputs(n_labels)}."
             )
 
@@ -140,15 +145,20 @@ class HuggingFaceNetwork:
         inputs = self._inputs(batch, found, x, x_query, self.abilities.embeddings)
         tracked = torch.is_grad_enabled() and inputs.x is not None and inputs.x.requires_grad
         if edit is not None:
-            logits = self.forward(inputs, self._side, self._editing(edit, found))
+            logits = self._answer(self.forward(inputs, self._side, self._editing(edit, found)), batch)
         elif tracked and self.abilities.padding:
-            logits = self.forward(inputs, self._side)
+            logits = self._answer(self.forward(inputs, self._side), batch)
         else:
             tokens = None if self.abilities.padding is None else self.tokens_at_once
             groups = by_length(inputs, self._side, tokens)
             order = torch.cat([which for which, _ in groups]).argsort()
-            logits = torch.cat([self.forward(some, self._side) for _, some in groups])[order]
+            answers = [self._answer(self.forward(some, self._side), batch, which) for which, some in groups]
+            logits = torch.cat(answers)[order]
         return Output(found.gather(logits, len(batch)), self.link)
+
+    def _answer(self, logits: Tensor, batch: Batch, which: Tensor | None = None) -> Tensor:
+        """What is asked of logits (n, outputs), those of the sequences `which`; here all of them."""
+        return logits
 
     def learn(self, batch: Batch, attention: bool = False) -> Output:
         """A step of training: gradients of the weights, dropout where the module is in that mode."""

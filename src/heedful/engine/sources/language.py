@@ -1,0 +1,80 @@
+"""Language models of transformers as a family of models: a folder, or hf:ID, whose class generates.
+
+Which it is stands in its config.json. A folder of a classifier goes to `huggingface.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from heedful.data.corpora import locate
+from heedful.engine.sources.huggingface import CHECKPOINTS, PREFIX, CheckpointSource
+from heedful.errors import Mistake
+
+if TYPE_CHECKING:
+    import torch
+
+    from heedful.engine.sources.models import ModelFamily, ModelSource
+    from heedful.models.model import Model
+
+OPTIONS = ("revision", "dtype", "offline")
+GENERATES = ("ForCausalLM", "LMHeadModel")  # how transformers names classes that generate
+
+
+class LanguageModelSource(CheckpointSource):
+    """A causal language model that may not be in memory yet."""
+
+    labels = ("anything else", "this")
+
+    def __init__(self, given: str, options: dict[str, Any]) -> None:
+        super().__init__(given, options)
+        self.task = "generation"
+
+    @property
+    def description(self) -> str:  # type: ignore[override]
+        return f"a language model of transformers ({self.architecture})"
+
+    def of_pairs(self) -> ModelSource | None:
+        return None
+
+    def load(self, device: torch.device) -> Model:
+        from heedful.models.language.loading import load_language_model
+
+        return load_language_model(self.given, device=device, **self.options)
+
+
+class LanguageModels:
+    """The family of causal language models."""
+
+    title = "a language model: a Hugging Face folder or id whose class generates (...ForCausalLM)"
+
+    def claims(self, what: str | Path) -> bool:
+        """Only what is here: of an id that was never fetched nobody knows what it is."""
+        if not CHECKPOINTS.claims(what):
+            return False
+        where = Path(str(what).removeprefix(PREFIX).partition("?")[0])
+        try:
+            config = json.loads((where / "config.json").read_text(encoding="utf-8")) if locate.is_dir(where) else {}
+        except (OSError, ValueError, RecursionError):
+            return False
+        named = config.get("architectures") if isinstance(config, dict) else None
+        return isinstance(named, list) and bool(named) and str(named[0]).endswith(GENERATES)
+
+    def source(self, what: str | Path, **options: Any) -> ModelSource:
+        where, _, told = str(what).removeprefix(PREFIX).partition("?")
+        options.pop("hash_file", None)
+        given = (json.loads(told) if told else {}) | options
+        for name, use in (
+            ("labels", "--say and --instead name what it is asked about"),
+            ("query", "its prompt is one text"),
+        ):
+            if given.pop(name, None):
+                raise Mistake(f"{where} is a language model, which has no {name}: {use}.")
+        if unknown := sorted(set(given) - set(OPTIONS)):
+            raise Mistake(f"{unknown[0]!r} is not an option of a language model. They are: {', '.join(OPTIONS)}.")
+        return LanguageModelSource(where, given)
+
+
+LANGUAGE_MODELS: ModelFamily = LanguageModels()

@@ -1,0 +1,142 @@
+"""A continuation explained token by token, as a matrix: rows are what was said, columns are what was read.
+
+Each token that was said is an example of its own (`Explained`); those of one prompt make a matrix for each method.
+What a token could not read, because it was said later, is not a number there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.errors import Mistake
+from heedful.explanation.drawing import LEVELS, fragment, visible
+from heedful.explanation.record import Explained
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Steps:
+    """What one method says of a continuation. `scores[i, j]`: how much word j made the model say token i."""
+
+    method: str
+    signed: bool
+    said: tuple[str, ...]  # tokens, with the blank that they begin with
+    probabilities: NDArray[np.float64]  # (said,) of each
+    read: tuple[str, ...]  # words of the prompt, then words that had been said
+    n_prompt: int  # how many of these are words of the prompt
+    scores: NDArray[np.float64]  # (said, read); nan where a token could not read a word
+    told_from: tuple[str, ...] = ()  # (said,) what each token is told from
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The matrix with its words; equal words are numbered by nobody: look at places, not names."""
+        import pandas as pd
+
+        return pd.DataFrame(self.scores, index=list(self.said), columns=list(self.read))
+
+    @property
+    def sums(self) -> NDArray[np.float64]:
+        """Of each word, over everything that was said: (read,)."""
+        sums: NDArray[np.float64] = np.nansum(self.scores, axis=0)
+        return sums
+
+    def sources(self, token: int, k: int = 3) -> list[tuple[int, float]]:
+        """The words that made the model say a token most: (place, score), the strongest first."""
+        row = self.scores[token]
+        order = [int(i) for i in np.argsort(-np.nan_to_num(row, nan=-np.inf), kind="stable") if row[i] > 0]
+        return [(i, float(row[i])) for i in order[:k]]
+
+    def html(self) -> str:
+        """A table: hover over a number's cell to see it; colours as everywhere, against the largest of the row."""
+        head = "".join(
+            f'<th scope="col" class="{"hf-said" if j >= self.n_prompt else ""}"><bdi>{escape(visible(word))}</bdi></th>'
+            for j, word in enumerate(self.read)
+        )
+        rows = []
+        for i, token in enumerate(self.said):
+            peak = float(np.nanmax(np.abs(self.scores[i]), initial=0.0)) or 1.0
+            cells = "".join(_cell(value, peak, self.signed) for value in self.scores[i])
+            p = f"{self.probabilities[i]:.2f}"
+            rows.append(f'<tr><th scope="row"><bdi>{escape(visible(token))}</bdi> <small>{p}</small></th>{cells}</tr>')
+        name = escape(visible(self.method))
+        caption = f"{name}: each row is a token that was said, with its probability; each column a word that was read"
+        return (
+            f'<div class="hf-scroll" tabindex="0" role="region" aria-label="{name}: what was said, by what was read">'
+            f'<table class="hf-steps"><caption>{caption}</caption><tr><td></td>{head}</tr>{"".join(rows)}</table></div>'
+        )
+
+    def _repr_html_(self) -> str:
+        return fragment(self.html())
+
+
+def _cell(value: float, peak: float, signed: bool) -> str:
+    if np.isnan(value):
+        return "<td></td>"
+    level = round(LEVELS * min(1.0, abs(value) / peak))
+    sign = "u" if not signed else ("p" if value >= 0 else "n")
+    return f'<td class="hf-{sign}{level}" title="{value:.4g}"></td>' if level else f'<td title="{value:.4g}"></td>'
+
+
+def steps_of(examples: Sequence[Explained], method: str) -> Steps:
+    """The matrix of examples that are the tokens of one continuation, in their order."""
+    if not examples or any(e.answers != "next token" for e in examples):
+        raise Mistake("only what a model said token by token has steps: explain a language model.")
+    whole = [e.by_word() for e in examples]
+    passage = whole[0].passage
+    if any(e.passage.text != passage.text for e in whole):
+        raise Mistake("these tokens were said after different prompts: take those of one prompt.")
+    last = max(whole, key=lambda e: 0 if e.query is None else len(e.query))
+    after = () if last.query is None else tuple(last.query.surface(i) for i in range(len(last.query)))
+    read = (*(passage.surface(i) for i in range(len(passage))), *after)
+    scores = np.full((len(whole), len(read)), np.nan)
+    for row, e in zip(scores, whole, strict=True):
+        flat = e.attribution(method).flat()
+        row[: len(flat)] = flat
+    first = whole[0].attribution(method)
+    return Steps(
+        method,
+        first.signed,
+        tuple(e.attribution(method).target for e in whole),
+        np.array([e.probabilities[e.labels.index(e.attribution(method).target)] for e in whole]),
+        read,
+        len(passage),
+        scores,
+        tuple(next(label for label in e.labels if label != e.attribution(method).target) for e in whole),
+    )
+
+
+def of_one_prompt(examples: Sequence[Explained]) -> list[list[Explained]]:
+    """Examples that follow one another after one prompt, together."""
+    groups: list[list[Explained]] = []
+    for e in examples:
+        begins_with = groups and groups[-1][-1].passage.text == e.passage.text
+        longer = begins_with and _length(e) > _length(groups[-1][-1])
+        if longer:
+            groups[-1].append(e)
+        else:
+            groups.append([e])
+    return groups
+
+
+def _length(e: Explained) -> int:
+    return 0 if e.query is None else len(e.query.text)
+
+
+def summary(steps: Steps, k: int = 3) -> list[dict[str, Any]]:
+    """Each token said with its probability and its strongest sources: for the terminal and for machines."""
+    return [
+        {
+            "said": token,
+            "probability": float(p),
+            "instead_of": told,
+            "sources": [{"word": steps.read[j], "place": j, "score": score} for j, score in steps.sources(i, k)],
+        }
+        for i, (token, p, told) in enumerate(zip(steps.said, steps.probabilities, steps.told_from, strict=True))
+    ]
