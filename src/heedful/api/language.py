@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from heedful.errors import Mistake, short
-from heedful.explanation.explanation import Explanation
 
 if TYPE_CHECKING:
     from heedful.models.language.model import Chat, LanguageModel
+    from heedful.models.model import Model
     from heedful.records import Example
 
 Prompts = Sequence["str | Chat"]
@@ -50,6 +52,32 @@ def questions(
     return made
 
 
+def explained(
+    model: Model,
+    prompts: object,
+    data: object,
+    target: object,
+    say: str | Sequence[str] | None,
+    instead: str | Sequence[str] | None,
+    tokens: int | None,
+) -> list[Example]:
+    """The examples that `heedful.explain` is to explain, or the sentence that says what a language model takes."""
+    from heedful.models.language.model import LanguageModel
+    from heedful.records import Example
+
+    assert isinstance(model, LanguageModel)
+    if target is not None:
+        raise Mistake(f"{model.name} is a language model, which has no labels: give what it says (say), not a target.")
+    if data is not None:
+        raise Mistake(f"{model.name} is a language model: give prompts as texts, not data with labels.")
+    given = [] if prompts is None else list(prompts) if isinstance(prompts, Sequence) else prompts
+    if isinstance(prompts, str) or not isinstance(given, list):
+        raise Mistake("give a list of prompts, not one text.")
+    if given and all(isinstance(one, Example) for one in given):
+        return given
+    return questions(model, given, say, instead, tokens)
+
+
 def each(given: str | Sequence[str] | None, n: int, name: str) -> list[str | None]:
     """One for each prompt."""
     if given is None or isinstance(given, str):
@@ -59,20 +87,12 @@ def each(given: str | Sequence[str] | None, n: int, name: str) -> list[str | Non
     return list(given)
 
 
-def explain_language(
-    model: LanguageModel,
-    prompts: Prompts,
-    methods: Sequence[Any],
-    *,
-    say: str | Sequence[str] | None = None,
-    instead: str | Sequence[str] | None = None,
-    tokens: int | None = None,
-    on_done: Any = lambda texts: None,
-    states: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> Explanation:
-    """Every token that is asked about, explained by every method."""
-    from heedful.explainers.run import explain
-    from heedful.models.language.model import THIS
-
-    return explain(model, questions(model, prompts, say, instead, tokens), methods, THIS, on_done, states, **options)
+def read_chat(file: Path) -> list[dict[str, str]]:
+    """Messages of role and content."""
+    try:
+        messages = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise Mistake(f"--chat {file} cannot be read as JSON: {str(error)[:200]}.") from None
+    if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
+        raise Mistake(f'--chat {file}: it should hold a list of messages, [{{"role": "user", "content": "..."}}].')
+    return messages

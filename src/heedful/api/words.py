@@ -44,6 +44,9 @@ def explain(
     device: str | None = None,
     batch_size: int | None = None,
     data_dirs: Sequence[str | Path] = (),
+    say: str | Sequence[str] | None = None,
+    instead: str | Sequence[str] | None = None,
+    tokens: int | None = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> Explanation:
@@ -56,6 +59,10 @@ def explain(
     needs the run folder of the model: what it learns is kept there. `labels` are names for those of a Hugging Face
     model that has none; with `queries` such a model is read as one of pairs of texts. In place of texts, `data` names
     some, of which `data_options` say how to read them (text_column, ...); `limit` are so many of its `split`.
+
+    Of a language model `texts` are prompts, or chats (messages of role and content). Explained is each token of what it
+    is to `say`, of the word that it would say next, or of so many `tokens`; with `instead`, why it says the one and not
+    the other, in the token in which the two begin to differ.
     """
     progress = progress or Progress(quiet=True)
     told = subject_options(
@@ -67,7 +74,16 @@ def explain(
         raise Mistake("query: give queries=[...], one for each text.")
     subject = Subject.resolve(model, data, told).say(progress)
     loaded = subject.load()
-    if data is not None:
+    if generates(loaded):
+        from heedful.api.language import explained
+
+        examples = explained(loaded, texts, data, target, say, instead, tokens)
+        target = loaded.labels[1]
+    elif say is not None or instead is not None or tokens is not None:
+        raise Mistake(
+            f"{loaded.name} is a classifier, which says nothing: say, instead and tokens are for language models."
+        )
+    elif data is not None:
         examples = [*subject.read(limit).examples.values()]
     else:
         examples = as_examples(loaded, [] if texts is None else texts, queries)
@@ -226,6 +242,11 @@ def as_examples(model: Model, texts: Sequence[str] | Sequence[Example], queries:
     return list(model.examples(given, queries))
 
 
+def generates(model: Model) -> bool:
+    """Whether it is a language model."""
+    return "generates" in model.network.can
+
+
 def as_list(given: Any, what: str) -> list[Any]:
     """A list, tuple, column or iterator as a list; one string is not its letters."""
     if isinstance(given, str | bytes):
@@ -238,7 +259,7 @@ def as_list(given: Any, what: str) -> list[Any]:
 def check_examples(model: Model, examples: Sequence[Example]) -> None:
     """An example made for another kind of model is refused, not read in part."""
     for example in examples:
-        if model.network.has_query and example.query is None:
+        if model.network.has_query and example.query is None and example.asked is None:
             raise Mistake(f"{model.name} reads a query with each text; example {example.id!r} has none.")
         if example.label is not None and not 0 <= example.label < len(model.labels):
             raise Mistake(

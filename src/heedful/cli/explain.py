@@ -84,6 +84,19 @@ def explain(
     target: Annotated[
         str | None, typer.Option(help="The label to explain, by name or number. Otherwise the predicted one.")
     ] = None,
+    say: Annotated[
+        str | None, typer.Option(help="Of a language model: what it is to say. Otherwise the word it would say next.")
+    ] = None,
+    instead: Annotated[
+        str | None, typer.Option(help="Of a language model: why does it say that, and not this?")
+    ] = None,
+    tokens: Annotated[
+        int | None, typer.Option(min=1, help="Of a language model: explain so many tokens of its answer.")
+    ] = None,
+    chat: Annotated[
+        Path | None,
+        typer.Option(help="Of a language model: a JSON file with messages of role and content, as the prompt."),
+    ] = None,
     of: Annotated[str | None, typer.Option(help="Explain the logit or the probability.")] = None,
     n_steps: Annotated[int | None, typer.Option(help="Steps of integrated gradients.")] = None,
     baselines: Baselines = None,
@@ -123,8 +136,11 @@ def explain(
     Many texts (--file) that go to a file (--output) are kept part by part: interrupted and called again, it goes on.
 
     Example: heedful explain runs/sst-bilstm-additive-s0-1a2b3c4d "a waste of time" -m attention -m lrp:epsilon=0.01
+
+    Example: heedful explain my-language-model "The keys to the cabinet" --say are --instead is -m lrp
     """
     from heedful import api
+    from heedful.api.language import explained, read_chat
     from heedful.api.words import as_examples, explain_examples
     from heedful.data.formats.tables import file_format
     from heedful.engine.running.progress import Progress
@@ -165,21 +181,33 @@ def explain(
         raise Mistake(
             "give TEXT, --file and --query, or --data, not both: data have their texts and queries in columns."
         )
-    typed = api.read_texts(texts or [], file) if data is None else []
+    prompts = [] if chat is None else [read_chat(chat)]
+    typed = api.read_texts(texts or [], file) if data is None and not (prompts and not texts and file is None) else []
     subject = Subject.resolve(model, data, how).say(progress)
-    examples = (
-        subject.read(limit).examples.values() if data is not None else as_examples(subject.load(), typed, query or None)
-    )
+    if subject.source.task == "generation":
+        loaded = subject.load()
+        examples = explained(loaded, [*prompts, *typed], data, target, say, instead, tokens)
+        target = loaded.labels[1]
+    elif given_to := [
+        f"--{n}" for n, v in (("say", say), ("instead", instead), ("tokens", tokens), ("chat", chat)) if v
+    ]:
+        raise Mistake(
+            f"{subject.source.name} is a classifier, which says nothing: {given_to[0]} is for language models."
+        )
+    elif data is not None:
+        examples = [*subject.read(limit).examples.values()]
+    else:
+        examples = as_examples(subject.load(), typed, query or None)
     if dry_run:
-        parts = output and api.parts_of(output, subject, [*examples], method, target, **of_methods)
+        parts = output and api.parts_of(output, subject, examples, method, target, **of_methods)
         left = parts.left if parts else len(examples)
         typer.echo(f"{left} of {len(examples)} texts are left to be explained.")
     elif output is not None:
-        api.explain_to(output, subject, [*examples], method, target, progress=progress, **of_methods)
+        api.explain_to(output, subject, examples, method, target, progress=progress, **of_methods)
         typer.echo(str(output))
     else:
         loaded = subject.load()
-        explanation = explain_examples(subject, loaded, [*examples], method, target, progress=progress, **of_methods)
+        explanation = explain_examples(subject, loaded, examples, method, target, progress=progress, **of_methods)
         present(explanation, output_format, None)
 
 

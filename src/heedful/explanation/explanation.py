@@ -25,6 +25,7 @@ from heedful.explanation.files import (
     write_parquet,
 )
 from heedful.explanation.record import Attribution, Check, Cost, Explained, Part
+from heedful.explanation.steps import of_one_prompt, shown_html, told
 from heedful.explanation.table import plain_strings, tidy_table
 from heedful.explanation.views import columns_of, views
 from heedful.files import LONGEST_NAME, check_name, whole_file
@@ -186,7 +187,7 @@ class Explanation:
         """One self-contained HTML fragment, without script; hover over a word to see its number."""
         keys = (f'<span class="hf-{sign}{LEVELS}">{LEGEND[sign]}</span>' for sign in self._signs())
         legend = f'<div class="hf-quiet">{" ".join(keys)}</div>'
-        return fragment("".join(e.html() for e in self) + legend)
+        return fragment("".join(shown_html(list(self))) + legend)
 
     def _repr_html_(self) -> str:
         rest = len(self) - IN_NOTEBOOK
@@ -198,8 +199,11 @@ class Explanation:
         from rich.text import Text
 
         console = console or Console()
-        for e in self:
-            console.print(e)
+        for group in of_one_prompt(list(self)):
+            if len(group) > 1:
+                console.print(*map(Text, told(group)), sep="\n")
+            else:
+                console.print(group[0])
         keys = ((LEGEND[sign], f"{INK['dark']} on {colour(sign, LEVELS, 'dark')}") for sign in self._signs())
         if console.color_system and not console.no_color:
             console.print(Text(" ").join(Text(*key) for key in keys))

@@ -6,10 +6,10 @@ What a token could not read, because it was said later, is not a number there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,9 +116,8 @@ def of_one_prompt(examples: Sequence[Explained]) -> list[list[Explained]]:
     """Examples that follow one another after one prompt, together."""
     groups: list[list[Explained]] = []
     for e in examples:
-        begins_with = groups and groups[-1][-1].passage.text == e.passage.text
-        longer = begins_with and _length(e) > _length(groups[-1][-1])
-        if longer:
+        before = groups[-1][-1] if groups and e.answers == "next token" else None
+        if before is not None and before.passage.text == e.passage.text and _length(e) > _length(before):
             groups[-1].append(e)
         else:
             groups.append([e])
@@ -129,14 +128,27 @@ def _length(e: Explained) -> int:
     return 0 if e.query is None else len(e.query.text)
 
 
-def summary(steps: Steps, k: int = 3) -> list[dict[str, Any]]:
-    """Each token said with its probability and its strongest sources: for the terminal and for machines."""
-    return [
-        {
-            "said": token,
-            "probability": float(p),
-            "instead_of": told,
-            "sources": [{"word": steps.read[j], "place": j, "score": score} for j, score in steps.sources(i, k)],
-        }
-        for i, (token, p, told) in enumerate(zip(steps.said, steps.probabilities, steps.told_from, strict=True))
-    ]
+def shown_html(examples: Sequence[Explained]) -> Iterator[str]:
+    """Every example as HTML; a continuation of several tokens as a matrix for each method."""
+    for group in of_one_prompt(examples):
+        if len(group) == 1:
+            yield group[0].html()
+            continue
+        yield f'<div class="hf-text" dir="auto">{escape(visible(group[0].passage.text, 2000))}</div>'
+        yield from (steps_of(group, a.method).html() for a in group[0].attributions)
+
+
+def told(group: Sequence[Explained], k: int = 4) -> Iterator[str]:
+    """A continuation in lines: each token with its probability, and the words that speak for it most."""
+    yield visible(group[0].passage.text, 2000)
+    for a in group[0].attributions:
+        steps = steps_of(group, a.method)
+        yield ""
+        yield f"{a.method}: each token that was said, its probability, and the words that speak for it most"
+        width = max(len(visible(token)) for token in steps.said)
+        for i, (token, p) in enumerate(zip(steps.said, steps.probabilities, strict=True)):
+            sources = " · ".join(f"{visible(steps.read[j])} {score:+.3g}" for j, score in steps.sources(i, k))
+            yield f"  {visible(token):{width}}  {p:.2f}  {sources or 'no word speaks for it'}"
+        failed = [e.id for e in group if (c := e.attribution(a.method).check) is not None and not c.ok]
+        if failed:
+            yield f"  its own check failed for {len(failed)} of {len(group)} tokens: {', '.join(failed[:3])}"

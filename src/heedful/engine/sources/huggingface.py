@@ -72,7 +72,7 @@ class CheckpointSource(ModelSource):
         """Numbers of 16 bits are slow and rough on a processor: elsewhere they stay as they are."""
         if device in (None, "cpu") or self.options.get("dtype") not in (None, "auto") or self.own_dtype is None:
             return self
-        return CheckpointSource(self.given, {**self.options, "dtype": self.own_dtype})
+        return type(self)(self.given, {**self.options, "dtype": self.own_dtype})
 
     @property
     def caution(self) -> str | None:

@@ -42,7 +42,7 @@ class LanguageModelSource(CheckpointSource):
     def load(self, device: torch.device) -> Model:
         from heedful.models.language.loading import load_language_model
 
-        return load_language_model(self.given, device=device, **self.options)
+        return load_language_model(self.given, device=device, **self.decided)
 
 
 class LanguageModels:

@@ -150,7 +150,9 @@ class LanguageModel(Model):
     def name_of(self, token: int) -> str:
         """A token as a person reads it: with its blank, if it has one."""
         text = self.text.said([token]).text
-        return text if text.strip() else self.text.names([token])[0]
+        if text.strip():
+            return text
+        return text.replace("\n", "⏎").replace("\t", "⇥").replace(" ", "␣") or self.text.names([token])[0]
 
 
 def relabelled(example: Example, names: tuple[str, str]) -> Example:
