@@ -42,10 +42,7 @@ TEXTS, EVERY, FERRET_TEXTS, DRAWS = int(os.environ.get("HEEDFUL_BENCH_TEXTS", "2
 BINS = (0.01, 0.05, 0.1, 0.2, 0.5)
 METHODS = ("attention", "gradient_x_input", "integrated_gradients", "occlusion", "omission", "random")
 METRICS = ("comprehensiveness", "sufficiency", "deletion", "insertion", "flip_fraction", "tau")
-FERRET = (
-    "ferret-xai==0.4.2",
-    "pyarrow==21.0.0",
-)  # the latter is the last that goes with numpy 1, which ferret pins
+FERRET = ("ferret-xai==0.4.2", "pyarrow==21.0.0")  # the latter is the last that goes with numpy 1, which ferret pins
 FERRET_METHODS = ("gradient", "gradient_x_input", "integrated_gradients", "lime", "shap", "random")
 
 
@@ -112,10 +109,7 @@ def against_captum(module: Any, made: Any, examples: Sequence[Example], counter:
         "through the model"
     )
     rivals = {}
-    for name, batched in (
-        ("one edited text at a time", False),
-        ("those of a method and text together", True),
-    ):
+    for name, batched in (("one edited text at a time", False), ("those of a method and text together", True)):
         found, slow, asked = timed(partial(plain_loop, module, made, some, batched), counter)
         rivals[batched] = slow / taken
         print(
@@ -310,10 +304,7 @@ def ferret_environment() -> Path | None:
             line for line in (HERE.parent / "constraints.txt").read_text().split() if line.startswith("torch==")
         )
         done = subprocess.run(
-            [python, "-m", "pip", "install", "--quiet", torch_pin, *FERRET],
-            capture_output=True,
-            text=True,
-            check=False,
+            [python, "-m", "pip", "install", "--quiet", torch_pin, *FERRET], capture_output=True, text=True, check=False
         )
         if done.returncode:
             print(f"{FERRET[0]} cannot be installed: {done.stderr.strip().splitlines()[-1]}")

@@ -155,9 +155,7 @@ def compare_interpreto(folder: Path, model: Model, examples: Sequence[Example]) 
                 heedful.explain(model, texts, ["gradient_x_input"]).by_word()
 
             own, *others = seconds(
-                ours,
-                *(lambda size=size: rival(batch_size=size) for size in INTERPRETO_BATCHES),
-                repeats=3,
+                ours, *(lambda size=size: rival(batch_size=size) for size in INTERPRETO_BATCHES), repeats=3
             )
         finally:
             rival.close()
@@ -248,10 +246,7 @@ def compare_integrated_gradients(model: Model, examples: Sequence[Example]) -> N
     some = examples[:: len(examples) // TUTORIAL_SENTENCES]
     captum = CaptumIG(model, some)
     asked: dict[str, Any] = {"n_steps": 25, "method": "fejer", "tolerance": TOLERANCE}
-    (theirs, their_gaps), (own, own_gaps, _, passes) = (
-        captum(1, None, TUTORIAL_STEPS),
-        ours_ig(model, some, **asked),
-    )
+    (theirs, their_gaps), (own, own_gaps, _, passes) = (captum(1, None, TUTORIAL_STEPS), ours_ig(model, some, **asked))
     apart = max(float((a - b).abs().max()) for a, b in zip(theirs, own, strict=True))
     assert apart < 1e-5, apart
     few = ours_ig(model, some, n_steps=STEPS)[0]

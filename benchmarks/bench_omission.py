@@ -83,8 +83,7 @@ def compare_captum(model: AttentiveClassifier, batch: Batch) -> None:
         passage = batch.passage
         rows = [len(x) // len(batch), 1]
         return model(
-            Batch(Tokens(passage.ids.repeat(rows), passage.present.repeat(rows), passage.mask.repeat(rows))),
-            x=x,
+            Batch(Tokens(passage.ids.repeat(rows), passage.present.repeat(rows), passage.mask.repeat(rows))), x=x
         ).logits[:, 0]
 
     def captum(size: int) -> Callable[[], Tensor]:

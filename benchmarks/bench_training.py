@@ -110,10 +110,7 @@ def tokens_at_imdb_length() -> None:
     adam = make_optimiser(model, TrainingConfig())
     bare = nn.LSTM(DIM, 128, batch_first=True, bidirectional=True)
     x = torch.randn(BATCH, 180, DIM, requires_grad=True)
-    ours, limit = seconds(
-        lambda: steps(lambda b: model(b).logits, adam, [batch]),
-        lambda: bare(x)[0].sum().backward(),
-    )
+    ours, limit = seconds(lambda: steps(lambda b: model(b).logits, adam, [batch]), lambda: bare(x)[0].sum().backward())
     tokens = int(batch.passage.present.sum())
     print(
         f"training, IMDB length: {tokens / ours:,.0f} tokens a second, a bare nn.LSTM {tokens / limit:,.0f}: "

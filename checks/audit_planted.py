@@ -103,10 +103,7 @@ def main() -> None:
                 run = planted_run(rule, encoder, seed, folder)
                 accuracy = run.summary("performance")["accuracy"]
                 if accuracy < LEARNT:
-                    print(
-                        f"{rule} {encoder} seed {seed}: accuracy {accuracy:.2f}, the rule is not learnt",
-                        flush=True,
-                    )
+                    print(f"{rule} {encoder} seed {seed}: accuracy {accuracy:.2f}, the rule is not learnt", flush=True)
                     continue
                 standings, precise = audited(run, asked.texts), precision(run)
                 ranked = [one for one in standings.order if one.method in precise]

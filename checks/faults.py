@@ -145,11 +145,7 @@ class Campaign:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(self.rng.choice(workers), signal.SIGKILL)
             else:
-                number_of = {
-                    "driver": signal.SIGKILL,
-                    "interrupt": signal.SIGINT,
-                    "terminate": signal.SIGTERM,
-                }
+                number_of = {"driver": signal.SIGKILL, "interrupt": signal.SIGINT, "terminate": signal.SIGTERM}
                 process.send_signal(number_of[how])
             rounds[how] += 1
 

@@ -26,10 +26,7 @@ LRP = ("heedful.explainers.lrp.recurrent", "lstm.<locals>.back")
 # command -> (words of the command line, the function with the equation: module and name)
 WAYS: dict[str, tuple[list[str], tuple[str, str]]] = {
     "explain": (["explain", "{run}", TEXT, "-m", "lrp"], LRP),
-    "run": (
-        ["run", "permutation", "--model", "{run}", "-q"],
-        ("heedful.experiments.attention.permutation", "changes"),
-    ),
+    "run": (["run", "permutation", "--model", "{run}", "-q"], ("heedful.experiments.attention.permutation", "changes")),
     "report": (["report", "{run}", "-o", "{folder}/page.html", "-q"], LRP),
     "audit": (["audit", "{run}", "--budget", "20s", "-q"], LRP),
 }

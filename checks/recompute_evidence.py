@@ -147,11 +147,7 @@ class Recomputed:
             left = [form for i, form in enumerate(forms) if i not in gone]
             far = gone and left
             changes.append(0.5 * float(np.abs(self.probabilities(left) - before).sum()) if far else None)
-        return {
-            "effect": changes[0],
-            "effect_random": changes[1],
-            "correct": float(before.argmax() == example.label),
-        }
+        return {"effect": changes[0], "effect_random": changes[1], "correct": float(before.argmax() == example.label)}
 
     def document(self, place: int, places: list[int], rng: np.random.Generator) -> tuple[Example, list[bool]]:
         of = places.index(place)

@@ -94,12 +94,7 @@ def write_store(folder: Path, runs: int = RUNS, instances: int = INSTANCES) -> l
             "seed": i,
             "vectors": None,
         }
-        info = {
-            "config": config,
-            "task": "classification",
-            "labels": ["no", "yes"],
-            "data": {"fingerprint": dataset},
-        }
+        info = {"config": config, "task": "classification", "labels": ["no", "yes"], "data": {"fingerprint": dataset}}
         (folder / name / "config.json").write_text(json.dumps(info))
         means = {"overall": {"mean": float(rng.random()), "q50": float(rng.random()), "mean_of_ceiling": 0.7}}
         summaries: dict[str, dict[str, Any]] = {"permutation": means, "adversarial": means}
@@ -117,11 +112,7 @@ def write_store(folder: Path, runs: int = RUNS, instances: int = INSTANCES) -> l
                 folder / name / "results" / f"{experiment}.parquet",
                 folder / names[0] / "results" / f"{experiment}.parquet",
             )
-        _put(
-            pa.table(texts),
-            folder / name / "texts" / "test.parquet",
-            folder / names[0] / "texts" / "test.parquet",
-        )
+        _put(pa.table(texts), folder / name / "texts" / "test.parquet", folder / names[0] / "texts" / "test.parquet")
     return names
 
 
@@ -205,10 +196,7 @@ def cpu_seconds(pid: int) -> float:
 
 def told(title: str, taken: Sequence[float], more: str = "") -> None:
     ms = np.array(taken) * 1000
-    print(
-        f"{title}: median {np.median(ms):.0f} ms, 99th percentile {np.quantile(ms, 0.99):.0f} ms{more}",
-        flush=True,
-    )
+    print(f"{title}: median {np.median(ms):.0f} ms, 99th percentile {np.quantile(ms, 0.99):.0f} ms{more}", flush=True)
 
 
 def under_load(folder: Path) -> None:
@@ -236,9 +224,7 @@ def under_load(folder: Path) -> None:
             taken = asyncio.run(load(port, addresses))
             rate = len(taken) / max(sum(taken) / CLIENTS, 1e-9)
             told(
-                f"serve: {title}: {len(taken)} requests of {CLIENTS} clients, no error",
-                taken,
-                f", {rate:.0f} a second",
+                f"serve: {title}: {len(taken)} requests of {CLIENTS} clients, no error", taken, f", {rate:.0f} a second"
             )
 
 
@@ -249,12 +235,7 @@ def playground(folder: Path) -> None:
     from heedful.engine.running.progress import Progress
 
     run = api.train(
-        "planted-single",
-        runs=folder,
-        embedding_dim=50,
-        hidden_dim=64,
-        epochs=1,
-        progress=Progress(quiet=True),
+        "planted-single", runs=folder, embedding_dim=50, hidden_dim=64, epochs=1, progress=Progress(quiet=True)
     )
     texts = [example.passage.text for example in corpora.load("planted-single")["test"][: SENTENCES + 1]]
     address = f"/runs/{quote(run.name)}"
@@ -269,11 +250,7 @@ def playground(folder: Path) -> None:
 
         first, _ = ask("playground?format=json", text=texts[0])
         print(f"playground: first sentence, with the model and torch to load: {first:.1f} s")
-        taken: dict[str, list[float]] = {
-            "prediction and all explanations": [],
-            "edited attention": [],
-            "adversary": [],
-        }
+        taken: dict[str, list[float]] = {"prediction and all explanations": [], "edited attention": [], "adversary": []}
         used = dict.fromkeys(taken, 0.0)
         for text in texts[1:]:
             for title in taken:
@@ -289,9 +266,7 @@ def playground(folder: Path) -> None:
                 used[title] += cpu_seconds(pid) - before
         for title, seconds_taken in taken.items():
             told(
-                f"playground: {title}",
-                seconds_taken,
-                f" ({used[title] / SENTENCES * 1000:.0f} ms of processor, mean)",
+                f"playground: {title}", seconds_taken, f" ({used[title] / SENTENCES * 1000:.0f} ms of processor, mean)"
             )
 
 

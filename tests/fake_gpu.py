@@ -29,12 +29,7 @@ class Elsewhere(Tensor):
     @staticmethod
     def __new__(cls, here: Tensor) -> Elsewhere:
         made: Elsewhere = Tensor._make_wrapper_subclass(
-            cls,
-            here.size(),
-            strides=here.stride(),
-            storage_offset=here.storage_offset(),
-            dtype=here.dtype,
-            device=GPU,
+            cls, here.size(), strides=here.stride(), storage_offset=here.storage_offset(), dtype=here.dtype, device=GPU
         )
         made.here = here
         return made

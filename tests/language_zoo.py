@@ -55,10 +55,7 @@ def tokenizer(begins: bool) -> PreTrainedTokenizerFast:
     if begins:
         made.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
     found = PreTrainedTokenizerFast(
-        tokenizer_object=made,
-        bos_token="<s>",
-        eos_token="</s>",
-        additional_special_tokens=["<user>", "<model>"],
+        tokenizer_object=made, bos_token="<s>", eos_token="</s>", additional_special_tokens=["<user>", "<model>"]
     )
     found.chat_template = (
         "{% for m in messages %}<{{ 'user' if m.role != 'assistant' else 'model' }}>{{ m.content }}\n{% endfor %}"

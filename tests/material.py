@@ -224,11 +224,7 @@ def table_of_retrain(n: int = 60, seed: int = 0, lost: float = 0.05) -> pa.Table
                 pa.table(
                     base
                     | {"removal": [f"{method} {fraction:g}"] * n, "method": [method] * n}
-                    | {
-                        "fraction": np.full(n, fraction),
-                        "correct": correct * 1.0,
-                        "probability": rng.random(n),
-                    }
+                    | {"fraction": np.full(n, fraction), "correct": correct * 1.0, "probability": rng.random(n)}
                 )
             )
     return pa.concat_tables(tables)
@@ -338,18 +334,7 @@ def findings_of(
     published, sources = published_in(("sst", "bilstm", "additive"))
     model = "a bidirectional LSTM with additive attention"
     return Findings(
-        name,
-        f"runs/{name}",
-        info,
-        performance,
-        tables,
-        summaries,
-        asked,
-        model,
-        "test",
-        {},
-        published,
-        sources,
+        name, f"runs/{name}", info, performance, tables, summaries, asked, model, "test", {}, published, sources
     )
 
 

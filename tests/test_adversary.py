@@ -95,11 +95,7 @@ def test_a_certain_prediction_has_one_bound_only(sign: float) -> None:
 
 def test_one_word_has_no_alternative_and_no_word_has_none_either() -> None:
     found = exact_adversary(
-        np.array([[1.0, 0.0], [0.0, 0.0]]),
-        np.ones((2, 2)),
-        0.3,
-        np.array([[True, False], [False, False]]),
-        0.01,
+        np.array([[1.0, 0.0], [0.0, 0.0]]), np.ones((2, 2)), 0.3, np.array([[True, False], [False, False]]), 0.01
     )
     assert found.jsd.tolist() == [0.0, 0.0]
     assert found.alpha.tolist() == [[1.0, 0.0], [0.0, 0.0]]
@@ -109,10 +105,7 @@ def test_one_word_has_no_alternative_and_no_word_has_none_either() -> None:
 
 
 instances = st.tuples(
-    st.integers(1, 9),
-    st.integers(0, 2**32),
-    st.sampled_from([0.3, 2.0, 20.0]),
-    st.sampled_from([0.001, 0.01, 0.3]),
+    st.integers(1, 9), st.integers(0, 2**32), st.sampled_from([0.3, 2.0, 20.0]), st.sampled_from([0.001, 0.01, 0.3])
 )
 
 

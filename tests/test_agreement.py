@@ -7,13 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from heedful.measure.agreement import (
-    expected_overlap,
-    how_many,
-    top_k,
-    top_k_overlap,
-    undefined,
-)
+from heedful.measure.agreement import expected_overlap, how_many, top_k, top_k_overlap, undefined
 
 
 @pytest.mark.parametrize("k", [1, 3, 50, 0.1, 0.25, 1.0])

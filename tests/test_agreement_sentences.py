@@ -35,12 +35,7 @@ from material import words_of
         ("the keys to the cabinet", True, 1, None),  # the head has another number than the verb
         ("the keys to the cabinet", False, 2, None),  # one noun cannot be two attractors
         ("the keys of the cabinet and the doors", False, 1, None),  # perhaps two heads
-        (
-            "the conditions surrounding every instance of friction",
-            False,
-            2,
-            None,
-        ),  # a phrase inside the phrase
+        ("the conditions surrounding every instance of friction", False, 2, None),  # a phrase inside the phrase
         ("an area rich in minerals", True, 1, None),  # an adjective before the preposition
         ("genes involved in the disease", True, 1, None),
         ("he thinks that members of the club", False, 1, None),  # another clause

@@ -45,11 +45,7 @@ SMALL: dict[str, Any] = {
 
 def write_reviews(path: Path, n: int = 200) -> Path:
     rng = random.Random(0)
-    good, bad, filler = (
-        ["superb", "lovely"],
-        ["awful", "dull"],
-        ["film", "the", "plot", "was", "naïve", "😀", "«x»"],
-    )
+    good, bad, filler = (["superb", "lovely"], ["awful", "dull"], ["film", "the", "plot", "was", "naïve", "😀", "«x»"])
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["the review", "stars, in words"])
@@ -108,27 +104,10 @@ def test_the_target_by_name_or_number(model: Model) -> None:
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [
-        ("superb", 1),
-        ("zzz yyy xxx", 3),
-        ("😀 😀", 2),
-        ("السلام عليكم", 2),
-        ("superb " * 2000, 2000),
-        ("a\tb\n\nc", 3),
-    ],
+    [("superb", 1), ("zzz yyy xxx", 3), ("😀 😀", 2), ("السلام عليكم", 2), ("superb " * 2000, 2000), ("a\tb\n\nc", 3)],
 )
 def test_odd_texts_get_a_right_answer(model: Model, text: str, words: int) -> None:
-    methods = [
-        "attention",
-        "gradient",
-        "gradient_x_input",
-        "lrp",
-        "occlusion",
-        "omission",
-        "mask",
-        "random",
-        "uniform",
-    ]
+    methods = ["attention", "gradient", "gradient_x_input", "lrp", "occlusion", "omission", "mask", "random", "uniform"]
     (explained,) = heedful.explain(model, [text], methods)
     for attribution in explained.attributions:
         assert len(attribution.scores["passage"]) == words

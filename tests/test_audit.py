@@ -46,13 +46,7 @@ from material import evidence_tables_of
 from shared import made_once
 
 QUIET = Progress(quiet=True)
-SMALL: dict[str, Any] = {
-    "encoder": "average",
-    "embedding_dim": 8,
-    "hidden_dim": 8,
-    "epochs": 3,
-    "batch_size": 16,
-}
+SMALL: dict[str, Any] = {"encoder": "average", "embedding_dim": 8, "hidden_dim": 8, "epochs": 3, "batch_size": 16}
 COLUMNS = {"text_column": "review", "label_column": "verdict"}
 ASKED = ("faithfulness", "erasure", "correlation")  # of the tests: enough of every kind
 
@@ -191,11 +185,7 @@ def test_a_dry_run_computes_nothing(run: Run) -> None:
     ("rows", "given", "said"),
     [
         ([], {}, "there are no rows"),
-        (
-            [("fine words here", "splendid"), ("dull words", "negative")],
-            {},
-            "'splendid' is none of the model's",
-        ),
+        ([("fine words here", "splendid"), ("dull words", "negative")], {}, "'splendid' is none of the model's"),
         ([("fine words here", "positive")], {"label_column": "labl"}, "has no label column 'labl'"),
         ([("fine words here", "positive")], {"text_column": "txt"}, "has no text column 'txt'"),
         ([("fine words", "")], {}, "label"),
@@ -476,10 +466,7 @@ def test_the_plugin_loads_nothing_heavy() -> None:
     code = "import heedful.pytest_plugin, sys; print([m for m in ('torch', 'pandas', 'spacy') if m in sys.modules])"
     source = Path(heedful.__file__).parent.parent
     done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(source)},
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(source)}
     )
     assert done.stdout.strip() == "[]"
 
@@ -558,11 +545,7 @@ def test_of_planted_words_that_the_model_does_not_use_nothing_is_said(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither as a finding nor of a bar: an explanation does not have to show them."""
-    used = {
-        "difference": {"mean": 0.01, "low": 0.0},
-        "effect": {"mean": 0.02},
-        "effect_random": {"mean": 0.01},
-    }
+    used = {"difference": {"mean": 0.01, "low": 0.0}, "effect": {"mean": 0.02}, "effect_random": {"mean": 0.01}}
     summary = {"used": {**used, "accuracy": None}}
     answer = Answered("planted", evidence_tables_of()["planted"], summary, None, 9, 1.0)
     monkeypatch.setattr(EXPERIMENTS, "places", {"planted": PLANTED})

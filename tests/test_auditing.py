@@ -130,15 +130,7 @@ def test_draws_are_one_method_and_what_never_happens_counts() -> None:
 
 
 def test_experiments_that_compare_methods_tell_the_audit_of_them() -> None:
-    for name in (
-        "faithfulness",
-        "planted",
-        "pointing",
-        "rationales",
-        "retrain",
-        "masked_twin",
-        "importance_sets",
-    ):
+    for name in ("faithfulness", "planted", "pointing", "rationales", "retrain", "masked_twin", "importance_sets"):
         experiment = EXPERIMENTS.find(name)
         assert experiment.audit.measures
         for measure in experiment.audit.measures:
@@ -514,10 +506,7 @@ def test_what_half_and_double_would_change() -> None:
         ("", "is expected"),
         ("erasuer(attention).js > 1", "there is no experiment 'erasuer'. Did you mean 'erasure'?"),
         ("erasure(atention).js > 1", "there is no method 'atention'. Did you mean 'attention'?"),
-        (
-            "erasure(attention).jss > 1",
-            "there is no statistic of erasure 'jss'. Did you mean 'js'? Known: js.",
-        ),
+        ("erasure(attention).jss > 1", "there is no statistic of erasure 'jss'. Did you mean 'js'? Known: js."),
         ("erasure(attention).js.lo > 1", "there is no part of js 'lo'. Did you mean 'low'?"),
         ("erasure.js > 1", "say which"),
         ("erasure(attention).js == 1", "the signs are >=, <=, >, <"),
@@ -666,13 +655,7 @@ def test_junit_is_xml_with_a_case_for_each_bar(hostile: Audit) -> None:
 
 def test_github_lines_are_one_line_each(hostile: Audit) -> None:
     lines = list(annotation_lines(hostile))
-    assert [line.split(" ")[0] for line in lines] == [
-        "::notice",
-        "::error",
-        "::error",
-        "::warning",
-        "::notice",
-    ]
+    assert [line.split(" ")[0] for line in lines] == ["::notice", "::error", "::error", "::warning", "::notice"]
     assert not any("\n" in line or "\r" in line for line in lines)
     assert "%25" in lines[-1]  # a percent sign is escaped
 

@@ -35,19 +35,7 @@ def made(
 ) -> Verdict:
     grade = grade_at(value, *BARS, rising)
     return Verdict(
-        "?",
-        grade,
-        "Yes",
-        "It is.",
-        "",
-        f"clause {grade}",
-        value,
-        low,
-        high,
-        BARS,
-        rising=rising,
-        claim="c",
-        p=p,
+        "?", grade, "Yes", "It is.", "", f"clause {grade}", value, low, high, BARS, rising=rising, claim="c", p=p
     )
 
 

@@ -26,12 +26,7 @@ from heedful.explanation.views import columns_of, views
 from heedful.records import Words
 
 LABELS = (("negative", "positive"), ("a", "b", "c"))
-CHECKS = (
-    None,
-    Check("gap", 0.2, False, 0.1, "raise n_steps"),
-    Check("R²", None, False),
-    Check("gap", 1e-9, True),
-)
+CHECKS = (None, Check("gap", 0.2, False, 0.1, "raise n_steps"), Check("R²", None, False), Check("gap", 1e-9, True))
 
 
 @st.composite
@@ -77,14 +72,7 @@ def explained(draw: st.DrawFn, id: str) -> Explained:
     p = np.array(draw(st.lists(st.floats(0.1, 1), min_size=len(labels), max_size=len(labels))))
     truth = draw(st.sampled_from([None, *labels]))
     return Explained(
-        id,
-        parts["passage"],
-        labels,
-        p / p.sum(),
-        tuple(map(attribution, methods)),
-        parts.get("query"),
-        truth,
-        index,
+        id, parts["passage"], labels, p / p.sum(), tuple(map(attribution, methods)), parts.get("query"), truth, index
     )
 
 
@@ -241,18 +229,9 @@ def broken(table: str | None, column: str, value: object, place: int) -> Columns
         (broken(None, "scores", math.inf, 4), "lrp on example 'c' has the score inf at position 0"),
         (broken(None, "probabilities", 0.5, 2), "example 'b' needs 2 probabilities of sum 1"),
         (broken(None, "probabilities", math.nan, 5), "example 'c' needs 2 probabilities of sum 1"),
-        (
-            broken("positions", "end", 10, 3),
-            "the passage of example 'b' needs a start and end inside the text",
-        ),
-        (
-            broken("positions", "start", -1, 2),
-            "the passage of example 'b' needs a start and end inside the text",
-        ),
-        (
-            broken("positions", "start", 4, 4),
-            "the passage of example 'c' needs a start and end inside the text",
-        ),
+        (broken("positions", "end", 10, 3), "the passage of example 'b' needs a start and end inside the text"),
+        (broken("positions", "start", -1, 2), "the passage of example 'b' needs a start and end inside the text"),
+        (broken("positions", "start", 4, 4), "the passage of example 'c' needs a start and end inside the text"),
         (broken("attributions", "query", True, 1), "of example 'b', which has"),
         (broken("attributions", "passage", False, 2), "of example 'c', which has"),
         (broken("attributions", "special", math.inf, 1), "lrp on example 'b' has the score inf for special"),

@@ -89,10 +89,7 @@ def tau(mean: float) -> dict[str, Any]:
 def finished(seed: int, means: tuple[float, float], setting: tuple[str, str, str] = SETTING) -> Finished:
     line = {"overall": tau(sum(means) / 2), "by_class": {str(i): tau(mean) for i, mean in enumerate(means)}}
     pairs = ("attention/gradient_x_input", "attention/omission", "gradient_x_input/omission")
-    summaries: dict[str, Any] = {
-        "performance": {"f1": 0.8 + seed / 100},
-        "correlation": dict.fromkeys(pairs, line),
-    }
+    summaries: dict[str, Any] = {"performance": {"f1": 0.8 + seed / 100}, "correlation": dict.fromkeys(pairs, line)}
     return Finished(setting, seed, summaries)
 
 

@@ -169,11 +169,7 @@ def test_babi_is_simulated_only_where_there_is_none_and_says_so(nowhere: Path) -
     corpus = load("babi1", data_dirs=[nowhere])
     assert corpus.name == "babi1-simulated"
     assert "simulator" in corpus.source
-    assert {split: len(corpus[split]) for split in corpus.splits} == {
-        "train": 8500,
-        "dev": 1500,
-        "test": 1000,
-    }
+    assert {split: len(corpus[split]) for split in corpus.splits} == {"train": 8500, "dev": 1500, "test": 1000}
     states = {row.name: row.state for row in catalogue([nowhere])}
     assert states["babi1"] == "built in"
     assert states["imdb"] == "missing"
@@ -271,10 +267,7 @@ def test_registry_is_whole() -> None:
     for row in published:
         entry = CORPORA[row["dataset"]]
         assert entry.published is not None
-        assert (entry.published.vocabulary, entry.published.mean_length) == (
-            row["vocabulary"],
-            row["mean_length"],
-        )
+        assert (entry.published.vocabulary, entry.published.mean_length) == (row["vocabulary"], row["mean_length"])
         assert list(entry.published.train) == row["train_per_class"]
         assert list(entry.published.test) == row["test_per_class"]
         assert (entry.published.score, entry.published.metric) == (row["test_score_bilstm"], row["metric"])
@@ -323,10 +316,7 @@ def test_three_rows_beside_a_hundred_are_in_all_splits(tmp_path: Path) -> None:
     assert "train has fewer than 5 texts with the label 'rare'" in corpus.warnings
 
 
-@given(
-    st.text("ab ", min_size=1, max_size=30),
-    st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=4),
-)
+@given(st.text("ab ", min_size=1, max_size=30), st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=4))
 def test_positions_are_the_words_that_a_span_touches(text: str, spans: list[tuple[int, int]]) -> None:
     words = split_at_whitespace(text)
     slow = [
@@ -349,11 +339,7 @@ REAL = {  # name: train, dev, test per label after the filters; None: not told b
     "agnews": (None, [2954], [1900, 1900]),
     "babi2": (None, [1500], None),
     "sick": (None, [500], None),
-    "snli": (
-        [38542, 38810, 38767],
-        [9842],
-        [3219, 3237, 3368],
-    ),  # a subset: Table 1 has 182764, 183187, 183416
+    "snli": ([38542, 38810, 38767], [9842], [3219, 3237, 3368]),  # a subset: Table 1 has 182764, 183187, 183416
     "eraser_movies": ([800, 800], [200], [100, 99]),
     "agnews4": (None, [5387], [1900] * 4),
     "amazon5": (None, [750], [1525, 1574, 1535, 1509, 1457]),

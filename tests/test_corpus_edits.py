@@ -201,8 +201,7 @@ def test_plant_on_ones_own_data(tmp_path: Path) -> None:
     longer = small(file).training.model_copy(update={"epochs": 20, "learning_rate": 0.02})
     base = small(file).model_copy(update={"training": longer})
     made = plan(
-        [base],
-        [ask("planted", {"plant": "single", "methods": ["attention", "omission"], "share": 0.5}, limit=40)],
+        [base], [ask("planted", {"plant": "single", "methods": ["attention", "omission"], "share": 0.5}, limit=40)]
     )
     own, copy = made.of("train")
     assert own.config.data.edit is None

@@ -178,10 +178,7 @@ def test_data_without_marked_words_are_refused() -> None:
 
 def test_words_of_a_list_are_marked_and_hidden(tmp_path: Path) -> None:
     file = tmp_path / "texts.csv"
-    rows = [
-        "text,label",
-        *(f"{text},{i % 2}" for i, text in enumerate(["She saw HIS dog's bone.", "nobody left"] * 8)),
-    ]
+    rows = ["text,label", *(f"{text},{i % 2}" for i, text in enumerate(["She saw HIS dog's bone.", "nobody left"] * 8))]
     file.write_text("\n".join(rows) + "\n")
     marked = DataOptions(evidence_words=("she", "his"))
     texts = [e for split in corpora.load(file, options=marked).splits.values() for e in split]

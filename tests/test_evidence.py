@@ -37,9 +37,7 @@ def ranked(scores: Floats, marked: Bools, padding: int = 3) -> Ranked:
     pad = np.full(padding, 9.0)
     real = np.concatenate([np.zeros(1, bool), np.ones(len(scores), bool), np.zeros(padding, bool)])
     return Ranked.of(
-        np.concatenate([[7.0], scores, pad])[None],
-        real[None],
-        np.concatenate([[True], marked, pad > 0])[None],
+        np.concatenate([[7.0], scores, pad])[None], real[None], np.concatenate([[True], marked, pad > 0])[None]
     )
 
 

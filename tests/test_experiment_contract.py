@@ -37,10 +37,7 @@ FAST: dict[str, list[dict[str, Any]]] = {
     "masked_twin": [{"methods": ["attention", "omission"], "fractions": [0.2, 0.8]}],
     "planted": [{"methods": ["attention", "gradient_x_input", "omission"]}],
     "pointing": [{"methods": ["attention", "omission"], "sentences": 4}],
-    "retrain": [
-        {"fractions": [0.5, 0.9]},
-        {"methods": ["omission"], "fractions": [0.5, 0.7], "recursive": True},
-    ],
+    "retrain": [{"fractions": [0.5, 0.9]}, {"methods": ["omission"], "fractions": [0.5, 0.7], "recursive": True}],
     "conicity": [{}],
     "rationales": [{}, {"methods": ["omission"], "absolute": True}],
     "faithfulness": [{"exact": 5, "draws": 3}, {"exact": 0, "operators": ["delete"], "points": 6, "beam": 3}],

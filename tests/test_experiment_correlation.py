@@ -58,11 +58,7 @@ def test_rows_are_those_of_algorithm_1(encoder: EncoderName, task: zoo.TaskName)
             "gradient_x_input": slow_gradient(model, text).numpy(),
             "omission": slow_leave_one_out(model, text).numpy(),
         }
-        for a, b in (
-            ("attention", "gradient_x_input"),
-            ("attention", "omission"),
-            ("gradient_x_input", "omission"),
-        ):
+        for a, b in (("attention", "gradient_x_input"), ("attention", "omission"), ("gradient_x_input", "omission")):
             row = rows[i, f"{a}/{b}"]
             assert row["n_words"] == n
             if n == 1:

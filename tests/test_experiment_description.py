@@ -21,15 +21,7 @@ from starlette.testclient import TestClient
 import webruns
 import zoo
 from heedful.errors import Mistake
-from heedful.experiments import (
-    EXPERIMENTS,
-    Experiment,
-    Result,
-    find,
-    summary_with_verdict,
-    to_table,
-    without_verdict,
-)
+from heedful.experiments import EXPERIMENTS, Experiment, Result, find, summary_with_verdict, to_table, without_verdict
 from heedful.experiments.edited_attention.choice import beside_bars
 from heedful.experiments.framework.comparison import Evidence
 from heedful.experiments.framework.description import number_at, value_at
@@ -419,21 +411,8 @@ def test_published_numbers_are_checked(tmp_path: Path, numbers: str | None, says
 
 
 def test_published_numbers_can_stand_in_the_study_and_unknown_keys_are_refused() -> None:
-    row = {
-        "source": "a",
-        "experiment": "b",
-        "statistic": "c",
-        "dataset": "d",
-        "encoder": "e",
-        "attention": "f",
-    }
-    values: dict[str, Any] = {
-        "title": "x",
-        "datasets": [],
-        "encoders": [],
-        "attentions": [],
-        "experiments": [],
-    }
+    row = {"source": "a", "experiment": "b", "statistic": "c", "dataset": "d", "encoder": "e", "attention": "f"}
+    values: dict[str, Any] = {"title": "x", "datasets": [], "encoders": [], "attentions": [], "experiments": []}
     assert Study.parse(values | {"numbers": [row | {"value": 1}]}, "x").numbers[0].value == 1.0
     with pytest.raises(Mistake, match="measure"):
         Study.parse(values | {"numbers": [row | {"value": 1, "measure": "loo"}]}, "x")

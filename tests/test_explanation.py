@@ -160,11 +160,7 @@ def test_a_file_that_is_not_ours_or_was_changed_is_refused(ex: Explanation, tmp_
         path.write_bytes(broken)
         with pytest.raises(Mistake, match=r"not a Parquet file that Explanation\.save wrote"):
             Explanation.load(path)
-    for changed in (
-        table.slice(1),
-        table.slice(0, len(table) - 1),
-        table.take(list(range(len(table)))[::-1]),
-    ):
+    for changed in (table.slice(1), table.slice(0, len(table) - 1), table.take(list(range(len(table)))[::-1])):
         pq.write_table(changed, path)
         with pytest.raises(Mistake, match="was changed after it was saved"):
             Explanation.load(path)
@@ -307,13 +303,7 @@ def printed(ex: Explanation, **how: object) -> str:
 def test_without_colours_the_numbers_are_there(ex: Explanation) -> None:
     out = printed(ex)
     assert "\x1b" not in out
-    for said in (
-        "negative 0.900",
-        "positive 0.100",
-        "true: positive",
-        "waste -0.7",
-        "✗ failed: completeness gap 0.21",
-    ):
+    for said in ("negative 0.900", "positive 0.100", "true: positive", "waste -0.7", "✗ failed: completeness gap 0.21"):
         assert said in out
     assert "raise n_steps" in out
     assert out.index("negative 0.900") < out.index("attention") < out.index("integrated_gradients")
@@ -328,14 +318,7 @@ def test_with_colours_words_are_painted(ex: Explanation) -> None:
 
 def test_html_tells_the_prediction_the_parts_and_the_checks(ex: Explanation) -> None:
     read = Reader(ex.to_html())
-    for said in (
-        "negative 0.900",
-        "true: positive",
-        "baseline 0",
-        "raise n_steps",
-        "query",
-        "a waste of a film",
-    ):
+    for said in ("negative 0.900", "true: positive", "baseline 0", "raise n_steps", "query", "a waste of a film"):
         assert said in read.text
     groups = [a["aria-label"] for _, a in read.tags if a.get("role") == "group"]
     assert len(groups) == sum(len(a.scores) for e in ex for a in e.attributions)

@@ -170,10 +170,7 @@ def test_the_server_shows_it(place: Path, run: str) -> None:
         "found = [client.get(page) for page in pages]\n"
         "print(json.dumps([[page.status_code, page.text] for page in found]))"
     )
-    known = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(place / "site"), os.environ.get("PYTHONPATH", "")]),
-    }
+    known = {**os.environ, "PYTHONPATH": os.pathsep.join([str(place / "site"), os.environ.get("PYTHONPATH", "")])}
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=place, env=known, capture_output=True, text=True, check=False
     )

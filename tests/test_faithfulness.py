@@ -275,13 +275,7 @@ def score(texts: list[str]) -> np.ndarray:
     return np.asarray(np.concatenate([1 - p, p], axis=1))
 
 
-TEXTS = [
-    "a good film",
-    "good",
-    "what a bad bad film it was and so good at its end",
-    "nothing to see",
-    "bad bad",
-]
+TEXTS = ["a good film", "good", "what a bad bad film it was and so good at its end", "nothing to see", "bad bad"]
 
 
 def test_a_black_box_is_asked_with_what_it_can() -> None:

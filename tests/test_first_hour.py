@@ -58,11 +58,7 @@ def test_unknown_words_are_named_everywhere(tmp_path: Path) -> None:
     assert "does not know 'zzz', 'yyy'; it reads the same" in found[0].html().replace("&#x27;", "'")
     assert "does not know" not in found[1].html()
     found.save(tmp_path / "x.parquet")
-    for again in (
-        Explanation.load(tmp_path / "x.parquet"),
-        Explanation.from_json(found.to_json()),
-        found.by_word(),
-    ):
+    for again in (Explanation.load(tmp_path / "x.parquet"), Explanation.from_json(found.to_json()), found.by_word()):
         assert [one.unknown for one in again] == [one.unknown for one in found]
 
 

@@ -145,18 +145,7 @@ def test_every_implementation_of_attention_gives_the_same(family: str) -> None:
     torch.testing.assert_close(*found, atol=1e-6, rtol=1e-6)
 
 
-ACTIVATIONS = [
-    "gelu",
-    "gelu_new",
-    "gelu_fast",
-    "gelu_python",
-    "quick_gelu",
-    "relu",
-    "relu2",
-    "silu",
-    "tanh",
-    "mish",
-]
+ACTIVATIONS = ["gelu", "gelu_new", "gelu_fast", "gelu_python", "quick_gelu", "relu", "relu2", "silu", "tanh", "mish"]
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)

@@ -59,41 +59,8 @@ TEXTS: list[Any] = [
     ),
 ]
 LABELS: list[Any] = [
-    *(
-        "a",
-        "b",
-        "b ",
-        "B",
-        "1",
-        "1.0",
-        "01",
-        "nan",
-        "NA",
-        "null",
-        "",
-        " ",
-        "\ud800",
-        "true",
-        "True",
-        "é",
-        "x" * 300,
-    ),
-    *(
-        None,
-        0,
-        1,
-        1.0,
-        1.5,
-        -0.0,
-        float("nan"),
-        float("inf"),
-        10**30,
-        [1],
-        {"a": 1},
-        True,
-        Decimal("1.00"),
-        b"b",
-    ),
+    *("a", "b", "b ", "B", "1", "1.0", "01", "nan", "NA", "null", "", " ", "\ud800", "true", "True", "é", "x" * 300),
+    *(None, 0, 1, 1.0, 1.5, -0.0, float("nan"), float("inf"), 10**30, [1], {"a": 1}, True, Decimal("1.00"), b"b"),
 ]
 EVIDENCE: list[Any] = [
     None,
@@ -112,32 +79,12 @@ EVIDENCE: list[Any] = [
 ]
 SPLIT_VALUES: list[Any] = ["train", "dev", "test", "Valid", "later", "", None, 3]
 COLUMNS = ["text", "label", "question", "hypothesis", "split", "why", "id", "Text", ""]
-NAMES = [
-    "x" * 300,
-    "a\x00b",
-    "..",
-    "~nobody/x",
-    "hf:",
-    "",
-    "/",
-    "x.csv/y",
-    "\ud800",
-    ".csv",
-    "x.parquet",
-    "gone.jsonl",
-]
+NAMES = ["x" * 300, "a\x00b", "..", "~nobody/x", "hf:", "", "/", "x.csv/y", "\ud800", ".csv", "x.parquet", "gone.jsonl"]
 
 
 def make_rows(rng: random.Random) -> list[dict[str, Any]]:
     """Mostly right, so that errors lie deep: labels of one kind, here and there something odd."""
-    kinds: list[list[Any]] = [
-        ["a", "b"],
-        ["1", "2"],
-        [1.0, 2.0],
-        [True, False],
-        ["a", "b", "c"],
-        ["a", "A", "b"],
-    ]
+    kinds: list[list[Any]] = [["a", "b"], ["1", "2"], [1.0, 2.0], [True, False], ["a", "b", "c"], ["a", "A", "b"]]
     labels = rng.choice(kinds)
     odd = rng.choice([0.0, 0.0, 0.03, 0.3])
     columns = {"text", "label", *rng.sample(COLUMNS, rng.randint(0, 4))} - ({"text"} if rng.random() < 0.05 else set())
@@ -165,8 +112,7 @@ def as_bytes(rows: list[dict[str, Any]], kind: str, rng: random.Random) -> bytes
         lines = [json.dumps(row, default=str) for row in rows]
         if rng.random() < 0.1:
             lines.insert(
-                0,
-                rng.choice(["[" * 100_000, '{"text": ' + "9" * 5000 + "}", "3", "[]", '{"label": 1}', "{}"]),
+                0, rng.choice(["[" * 100_000, '{"text": ' + "9" * 5000 + "}", "3", "[]", '{"label": 1}', "{}"])
             )
         return rng.choice(["\n", "\r\n"]).join([*lines, ""]).encode("utf-8", "surrogatepass")
     if kind == "parquet":

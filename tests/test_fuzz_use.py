@@ -34,35 +34,8 @@ HUGE = 10**30
 # What people, spreadsheets and scripts give in place of what is meant.
 ODD: list[Any] = [
     *(None, True, False, 0, -1, 1, 2, 5, 0.5, 1.5, -0.0, INF, -INF, NAN, 1e300, 2**63, 2**64, HUGE, 10**5000),
-    *(
-        "",
-        " ",
-        "a",
-        "nan",
-        "1",
-        "²",
-        "x" * 300,
-        "a\x00b",
-        "half \ud800",
-        "9" * 5000,
-        "..",
-        "/",
-        "~nobody/x",
-        "🙂",
-    ),
-    *(
-        b"bytes",
-        [],
-        [None],
-        ["a"],
-        {},
-        {"a": 1},
-        (),
-        object(),
-        np.float64(0.5),
-        np.array([1, 2]),
-        torch.zeros(3),
-    ),
+    *("", " ", "a", "nan", "1", "²", "x" * 300, "a\x00b", "half \ud800", "9" * 5000, "..", "/", "~nobody/x", "🙂"),
+    *(b"bytes", [], [None], ["a"], {}, {"a": 1}, (), object(), np.float64(0.5), np.array([1, 2]), torch.zeros(3)),
 ]
 WORDS = [
     *("", " ", "a", "nan", "inf", "-1", "0", "1.5", "1e400", "18446744073709551616", "9" * 5000, "x" * 300),
@@ -163,33 +136,9 @@ def test_settings(seed: int) -> None:
     """Of the data, the model and the training: refused, or in the configuration as they were given."""
     rng = random.Random(seed)
     names = [
-        *(
-            *api.configure("planted-single").model.model_fields_set,
-            "hidden_dim",
-            "epochs",
-            "learning_rate",
-            "widths",
-        ),
-        *(
-            "seed_",
-            "dropout_words",
-            "train_rows",
-            "min_df",
-            "edit",
-            "objective",
-            "objective_options",
-            "labels",
-        ),
-        *(
-            "mask_words",
-            "metric",
-            "imposed",
-            "evidence_words",
-            "delimiter",
-            "dev_fraction",
-            "patience",
-            "batch_size",
-        ),
+        *(*api.configure("planted-single").model.model_fields_set, "hidden_dim", "epochs", "learning_rate", "widths"),
+        *("seed_", "dropout_words", "train_rows", "min_df", "edit", "objective", "objective_options", "labels"),
+        *("mask_words", "metric", "imposed", "evidence_words", "delimiter", "dev_fraction", "patience", "batch_size"),
     ]
     for _ in range(60):
         name, value = rng.choice(names), rng.choice(ODD)
@@ -306,31 +255,16 @@ def test_the_command_line(
     rng = random.Random(seed)
     monkeypatch.chdir(tmp_path)
     file = str(run.parent.parent / "reviews.csv")
-    explain, ask = (
-        ["explain", str(run), "a good film", "-q"],
-        ["run", "permutation", "--model", str(run), "-q"],
-    )
+    explain, ask = (["explain", str(run), "a good film", "-q"], ["run", "permutation", "--model", str(run), "-q"])
     commands: list[tuple[list[str], list[str]]] = [
         (explain, ["-m", "--target", "--of", "--seed", "--file", "--query", "--labels", "--format", "-o"]),
         ([*explain, "-m", "integrated_gradients"], ["--n-steps", "--baselines", "--tolerance"]),
         (["adversary", str(run), "a good film"], ["--epsilon", "-o", "--file", "--query"]),
         ([*ask, "--limit", "2"], ["--set", "--split", "--cores", "--data", "--labels", "--data-dir"]),
-        (
-            ["words", str(run), "-q"],
-            ["--label", "--min-texts", "--top", "--limit", "--split", "--data", "--data-dir"],
-        ),
+        (["words", str(run), "-q"], ["--label", "--min-texts", "--top", "--limit", "--split", "--data", "--data-dir"]),
         (
             ["train", file, "--dry-run", "--encoder", "average", "--epochs", "1"],
-            [
-                "--seed",
-                "--set",
-                "--learning-rate",
-                "--vectors",
-                "--labels",
-                "--text-column",
-                "--test-file",
-                "--min-df",
-            ],
+            ["--seed", "--set", "--learning-rate", "--vectors", "--labels", "--text-column", "--test-file", "--min-df"],
         ),
         (["data", "describe", file], ["--labels", "--task", "--label-column", "--data-dir"]),
         (["report", str(run)], ["-o", "--figures", "--data-dir"]),

@@ -93,11 +93,7 @@ def test_the_verdict_is_the_share_of_heads_that_hardly_matter() -> None:
     trial = Result("heads", table, experiment.summarise(table))
     found = experiment.verdict(trial)
     assert found is not None
-    assert (found.value, found.low, found.high) == (
-        0.5,
-        0.5,
-        0.5,
-    )  # layer 0 of two, whichever texts are drawn
+    assert (found.value, found.low, found.high) == (0.5, 0.5, 0.5)  # layer 0 of two, whichever texts are drawn
     assert found.grade == "against"
     assert "50% (95% CI 50% to 50%) of the 6 heads can be made uniform" in found.sentence
     assert trial.summary["share_negligible"] == {"mean": 0.5, "low": 0.5, "high": 0.5}

@@ -38,12 +38,7 @@ DOCUMENTS = [[4, 1, 9], [3], [1, 1, 1, 1], [12, 2]]  # words of each sentence
 
 def han(encoder: str = "bigru", n_labels: int = 4, seed: int = 0) -> HierarchicalClassifier:
     config = ModelConfig(
-        encoder=encoder,
-        embedding_dim=8,
-        hidden_dim=8,
-        widths=(3, 5),
-        attention_dim=5,
-        hierarchical=True,
+        encoder=encoder, embedding_dim=8, hidden_dim=8, widths=(3, 5), attention_dim=5, hierarchical=True
     )
     model = build(config, zoo.N_WORDS, n_labels, seed=seed).double().eval()
     assert isinstance(model, HierarchicalClassifier)

@@ -109,18 +109,10 @@ def test_what_is_no_model(tmp_path: Path, copy: Path) -> None:
     [
         ("config.json", {"hidden_size": "wide"}, "'hidden_size' expected int"),
         ("config.json", {"hidden_size": 8}, r"weights '\S+' of \S+ are \(16,\), .* they should be \(8,\)"),
-        (
-            "config.json",
-            {"id2label": {"0": "a", "1": "b"}},
-            r"'classifier.bias' .*\(3,\), .*\(2,\).*other labels",
-        ),
+        ("config.json", {"id2label": {"0": "a", "1": "b"}}, r"'classifier.bias' .*\(3,\), .*\(2,\).*other labels"),
         ("config.json", {"id2label": ["a", "b", "c"]}, "cannot be read as a sequence classifier"),
         ("tokenizer_config.json", [], "no tokenizer that can be read"),
-        (
-            "model.safetensors",
-            "version https://git-lfs.github.com/spec/v1",
-            "Error while deserializing header",
-        ),
+        ("model.safetensors", "version https://git-lfs.github.com/spec/v1", "Error while deserializing header"),
     ],
 )
 def test_damaged_files(name: str, content: Any, said: str, copy: Path) -> None:
@@ -257,11 +249,7 @@ def test_labels_that_cannot_be_read() -> None:
     [
         ({"num_labels": 2, "problem_type": "multi_label_classification"}, {}, torch.sigmoid),
         ({"num_labels": 1}, {}, lambda z: z),
-        (
-            {"num_labels": 1},
-            {"labels": ["no", "yes"]},
-            lambda z: torch.cat([(-z).sigmoid(), z.sigmoid()], -1),
-        ),
+        ({"num_labels": 1}, {"labels": ["no", "yes"]}, lambda z: torch.cat([(-z).sigmoid(), z.sigmoid()], -1)),
     ],
 )
 def test_predictions_of_every_link(options: dict[str, Any], given: dict[str, Any], read: Any) -> None:

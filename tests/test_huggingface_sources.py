@@ -148,12 +148,7 @@ def test_a_column_of_queries_makes_pairs(folder: Path, tmp_path: Path, column: s
 
     def ask(**options: Any) -> Any:
         found = heedful.run(
-            "permutation",
-            str(folder),
-            str(file),
-            data_options=options,
-            runs=tmp_path / "runs",
-            permutations=2,
+            "permutation", str(folder), str(file), data_options=options, runs=tmp_path / "runs", permutations=2
         )
         return found.table.sort_by("example")["max_attention"].to_pylist()
 

@@ -118,12 +118,7 @@ def test_the_two_terms_pull_at_what_they_are_about() -> None:
 def imposed_network(base: AttentiveClassifier, seed: int = 3) -> ImposedClassifier:
     sizes = ModelConfig(encoder="bilstm", embedding_dim=6, hidden_dim=8)
     config = ModelConfig(
-        encoder="average",
-        attention="uniform",
-        embedding_dim=6,
-        hidden_dim=8,
-        activation="tanh",
-        imposed=sizes,
+        encoder="average", attention="uniform", embedding_dim=6, hidden_dim=8, activation="tanh", imposed=sizes
     )
     network = build(config, zoo.N_WORDS, 2, seed=seed).double().eval()
     assert isinstance(network, ImposedClassifier)
@@ -209,11 +204,7 @@ def chain(file: str) -> list[RunConfig]:
     base = small(file)
     plain = base.model_dump(mode="json")
     imitation = small(
-        file,
-        metric="loss",
-        epochs=4,
-        objective="imitation",
-        objective_options={"base": plain, "lambda_": 0.01},
+        file, metric="loss", epochs=4, objective="imitation", objective_options={"base": plain, "lambda_": 0.01}
     )
     model = {"encoder": "average", "attention": "uniform", "embedding_dim": 6, "hidden_dim": 8}
     imposed = []
@@ -260,10 +251,7 @@ def test_a_base_of_other_sizes_is_refused(tmp_path: Path) -> None:
     wrong = {"encoder": "average", "attention": "uniform", "embedding_dim": 6, "hidden_dim": 8}
     wrong |= {"imposed": {**base.model.model_dump(mode="json"), "hidden_dim": 12}}
     options = {"objective": "imposed", "objective_options": {"base": base.model_dump(mode="json")}}
-    for model, said in (
-        (wrong, "does not have the sizes"),
-        ({"hidden_dim": 8}, "needs a model with the setting"),
-    ):
+    for model, said in ((wrong, "does not have the sizes"), ({"hidden_dim": 8}, "needs a model with the setting")):
         config = small(file, model=model, **options)
         report = execute(plan([config]), Workspace(tmp_path / "runs"), QUIET, "here", cores=1)
         assert said in report.failed[0].error

@@ -156,8 +156,7 @@ def test_implementation_invariance() -> None:
     torch.testing.assert_close(model(texts).logits, other(texts).logits)
     assert not torch.equal(model(texts).h, other(texts).h)
     torch.testing.assert_close(
-        integrated_gradients(model, texts, target).passage,
-        integrated_gradients(other, texts, target).passage,
+        integrated_gradients(model, texts, target).passage, integrated_gradients(other, texts, target).passage
     )
 
 

@@ -182,11 +182,7 @@ def test_without_words_nothing_is_read() -> None:
     torch.testing.assert_close(output.logits, model.decoder.theta.bias.expand(2, 1))
     assert torch.autograd.grad(output.logits.sum(), model.decoder.theta.bias)[0].isfinite().all()
     loss = VARIATIONAL.loss(
-        model,
-        labels_as_texts(torch.tensor([0, 1])),
-        TrainingConfig(),
-        VARIATIONAL.config(estimator="sample"),
-        {},
+        model, labels_as_texts(torch.tensor([0, 1])), TrainingConfig(), VARIATIONAL.config(estimator="sample"), {}
     )
     assert loss(output, empty).isfinite()
 

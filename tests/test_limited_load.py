@@ -26,20 +26,7 @@ REAL = sorted(
     for name in (locate.others([Path(HEEDFUL_DATA)]) if HEEDFUL_DATA else [])
     if not name.startswith(("align_", "multi30k"))
 )
-WORDS = [
-    "good",
-    "film",
-    "it's",
-    "don't",
-    "(very)",
-    "nice,",
-    "10km",
-    "e-mail",
-    "the",
-    ":)",
-    "gonna!",
-    "cannot",
-]
+WORDS = ["good", "film", "it's", "don't", "(very)", "nice,", "10km", "e-mail", "the", ":)", "gonna!", "cannot"]
 
 
 def assert_same(

@@ -65,9 +65,7 @@ def test_the_pieces_of_a_word_are_hidden_together() -> None:
 def test_other_words_are_hidden_in_every_epoch_and_none_where_it_is_not_asked_for() -> None:
     words = tuple("abcdefghij")
     encoded = encode(
-        [Example(str(i), words_of(words), i % 2) for i in range(20)],
-        WordEncoder(Vocabulary((*MARKERS, *words))),
-        2,
+        [Example(str(i), words_of(words), i % 2) for i in range(20)], WordEncoder(Vocabulary((*MARKERS, *words))), 2
     )
     asked = TrainingConfig(mask_words=1.0)
     first, again, second = (hidden_words(encoded, asked, 0, epoch).passages.flat for epoch in (1, 1, 2))

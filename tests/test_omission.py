@@ -106,10 +106,7 @@ def test_any_lengths_padding_and_batch_size(
 
 @pytest.mark.parametrize("encoder", STRUCTURED)
 def test_float32_is_within_1e5_on_long_texts(encoder: EncoderName) -> None:
-    model, batch = (
-        sharpened(zoo.network(encoder, "additive", "several"), 2).float(),
-        zoo.batch([60, 45], "several"),
-    )
+    model, batch = (sharpened(zoo.network(encoder, "additive", "several"), 2).float(), zoo.batch([60, 45], "several"))
     found = change_each_word(model, batch, "delete").changed
     assert found.dtype == torch.float32
     torch.testing.assert_close(found, plainly(model, batch)[0], atol=1e-5, rtol=0)

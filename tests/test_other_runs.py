@@ -44,11 +44,7 @@ def twins(config: TwinsConfig, about: RunConfig | EvaluationConfig) -> Mapping[s
 
 
 def compare(
-    model: Any,
-    batches: Any,
-    config: TwinsConfig,
-    rng: np.random.Generator,
-    others: Mapping[str, OtherRun],
+    model: Any, batches: Any, config: TwinsConfig, rng: np.random.Generator, others: Mapping[str, OtherRun]
 ) -> Iterator[Chunk]:
     """How far the probabilities of the others are from the model's own."""
     require_others(others, "twins")

@@ -166,14 +166,7 @@ def test_labels_given_or_found(tmp_path: Path) -> None:
     path.write_text("text,label\n" + "".join(f"word,{i}\n" for i in range(60)))
     with pytest.raises(Mistake, match="column 'label' has 60 different values in 60 rows"):
         load(path, options=QUICK)
-    assert [label_name(v) for v in (1, 1.0, True, " a ", 1.5, float("nan"))] == [
-        "1",
-        "1",
-        "true",
-        "a",
-        "1.5",
-        "",
-    ]
+    assert [label_name(v) for v in (1, 1.0, True, " a ", 1.5, float("nan"))] == ["1", "1", "true", "a", "1.5", ""]
 
 
 def test_evidence_in_its_three_forms(tmp_path: Path) -> None:

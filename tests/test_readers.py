@@ -120,10 +120,7 @@ def test_ag_news_two_and_four_classes(tmp_path: Path) -> None:
     for split in ("train", "test"):
         write(tmp_path / f"ag_news_csv/{split}.csv", lines)
     two = read("agnews", tmp_path)
-    assert [(r.text, r.label) for r in two[:2]] == [
-        ('Leaders meet, "again".', "World"),
-        ("Prices\\rise.", "Business"),
-    ]
+    assert [(r.text, r.label) for r in two[:2]] == [('Leaders meet, "again".', "World"), ("Prices\\rise.", "Business")]
     four = read("agnews4", tmp_path)
     assert [r.label for r in four[:4]] == ["World", "Sports", "Business", "Sci/Tech"]
     write(tmp_path / "ag_news_csv/train.csv", '"5","x","y"\n')
@@ -271,10 +268,7 @@ def test_babi_tasks(tmp_path: Path) -> None:
         "Mary moved to the bathroom. John went to the hallway. Daniel went to the office.",
         "John moved to the garden.",
     ]
-    assert [(r.query, r.label) for r in rows[:2]] == [
-        ("Where is Mary?", "bathroom"),
-        ("Where is Daniel?", "office"),
-    ]
+    assert [(r.query, r.label) for r in rows[:2]] == [("Where is Mary?", "bathroom"), ("Where is Daniel?", "office")]
     assert covered(rows[1]) == ["Daniel went to the office."]
     assert [r.id for r in rows] == [f"qa1_single-supporting-fact_train.txt:{n}" for n in (3, 5, 7)]
 
@@ -311,10 +305,7 @@ def test_the_simple_form_and_its_kinds_of_evidence(tmp_path: Path) -> None:
     assert evidence_of({}, text) is None
     write(tmp_path / "val.jsonl", '{"text": "a b", "label": 1}\n\n{"text": "c", "label": "x"}\n')
     rows = list(read_simple(split_files(tmp_path), Ledger()))
-    assert [(r.id, r.label, r.split) for r in rows] == [
-        ("val.jsonl:1", "1", "dev"),
-        ("val.jsonl:3", "x", "dev"),
-    ]
+    assert [(r.id, r.label, r.split) for r in rows] == [("val.jsonl:1", "1", "dev"), ("val.jsonl:3", "x", "dev")]
 
 
 def test_word_spans_are_those_of_split() -> None:
@@ -331,10 +322,7 @@ def test_word_spans_are_those_of_split() -> None:
         (b'{"text": "a", "label": 0}\n{"text": "b"}\n', r"line 2: there is no 'label'"),
         (b'{"text": "a", "label": 0}\n{"text": "\xff", "label": 0}\n', r"line 2: byte 0xff at position 11"),
         (b'{"text": "a", "label": 0}\n[1]\n', r"line 2: a JSON object is needed, not list"),
-        (
-            b'{"text": "a", "label": 0}\n{"text": "b", "label": 0, "supporting": [7]}\n',
-            "line 2: the evidence",
-        ),
+        (b'{"text": "a", "label": 0}\n{"text": "b", "label": 0, "supporting": [7]}\n', "line 2: the evidence"),
         (b'{"text": "a", "label": 0}\n{"text": "b", "label": 0, "question": 3}\n', "line 2: .*not a string"),
     ],
 )

@@ -12,13 +12,7 @@ import transformer_zoo as zoo
 from commands import script
 
 SCRIPT = Path(__file__).parent.parent / "checks" / "recompute_faithfulness.py"
-TEXTS = [
-    "a good film",
-    "it isn't bad at all, the best of time",
-    "waste",
-    *zoo.TEXTS[:3],
-    "good good good film",
-]
+TEXTS = ["a good film", "it isn't bad at all, the best of time", "waste", *zoo.TEXTS[:3], "good good good film"]
 
 
 def test_a_slow_program_of_its_own_finds_the_same_rows(tmp_path: Path) -> None:

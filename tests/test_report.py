@@ -167,10 +167,7 @@ def test_examples_are_chosen_for_what_they_say(subject: Illustrated) -> None:
     assert len(set(by_title.values())) == len(subject.choices) == 8
     rows = tables["correlation"].filter(pa.array(np.array(tables["correlation"]["pair"]) == "attention/omission"))
     readable = [p for p, e in subject.examples.items() if len(e.passage) >= 6]
-    same, tau = (
-        np.array(rows["same_first"]),
-        np.array(rows["tau"]),
-    )  # the strongest word first, then the order of all
+    same, tau = (np.array(rows["same_first"]), np.array(rows["tau"]))  # the strongest word first, then the order of all
     assert by_title["Attention agrees"] == max(readable, key=lambda place: (same[place], tau[place]))
     assert by_title["Attention disagrees"] == min(readable, key=lambda place: (same[place], tau[place]))
     assert same[by_title["Attention agrees"]] > same[by_title["Attention disagrees"]]
@@ -208,10 +205,7 @@ def test_a_word_that_was_seen_once_never_leads() -> None:
         effect = np.array([{"dull": 0.4 + 0.05 * i, "warmth": 0.9}.get(form, 0.01 * i) for form in forms])
         one = explained_of(0, Example(f"x:{i}", words_of(forms), 0), ("negative", "positive"))
         attributions = [
-            replace(
-                a,
-                scores={"passage": effect if a.method == "omission" else np.full(len(forms), 1 / len(forms))},
-            )
+            replace(a, scores={"passage": effect if a.method == "omission" else np.full(len(forms), 1 / len(forms))})
             for a in one.attributions
         ]
         explained.append(replace(one, attributions=tuple(attributions)))
@@ -249,10 +243,7 @@ def test_instances_hold_every_text_within_a_budget(subject: Illustrated, monkeyp
 
 def test_published_numbers_stand_beside_ours(subject: Illustrated) -> None:
     tables = published_tables(subject.findings)
-    assert [table.title for table in tables] == [
-        "Test scores",
-        "Correlation of attention with other measures",
-    ]
+    assert [table.title for table in tables] == ["Test scores", "Correlation of attention with other measures"]
     assert any("0.40 ± 0.21, 0.59" in row for row in tables[1].rows)
     assert any("negative" in row for row in tables[1].rows)
     assert 0.38 <= overall_means(subject.findings.trial("correlation"))["attention/gradient_x_input"] <= 0.4

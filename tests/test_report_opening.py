@@ -31,11 +31,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 READY = "html[data-ready=yes]"
-TEXTS = (
-    "a good film that is warm",
-    "unbelievably bad film of all films here",
-    "it is good of it to be dull",
-) * 3
+TEXTS = ("a good film that is warm", "unbelievably bad film of all films here", "it is good of it to be dull") * 3
 
 
 @pytest.fixture(scope="module")

@@ -88,10 +88,7 @@ def flow(maps: list[Array], top: int, token: int) -> float:
     bounds = [(0, maps[a][i, j] if a < len(maps) - 1 or i == top else 0) for a, i, j in pipes]
     arrives = [-float(a == 0 and j == token) for a, i, j in pipes]
     solved = linprog(
-        arrives,
-        A_eq=np.array(keep) if keep else None,
-        b_eq=np.zeros(len(keep)) if keep else None,
-        bounds=bounds,
+        arrives, A_eq=np.array(keep) if keep else None, b_eq=np.zeros(len(keep)) if keep else None, bounds=bounds
     )
     assert solved.fun is not None
     return -float(solved.fun)

@@ -33,13 +33,7 @@ from heedful.store.run import SEALED, Run
 from heedful.store.texts import read_texts
 
 QUIET = Progress(quiet=True)
-SMALL: dict[str, Any] = {
-    "encoder": "average",
-    "embedding_dim": 6,
-    "hidden_dim": 8,
-    "epochs": 2,
-    "batch_size": 16,
-}
+SMALL: dict[str, Any] = {"encoder": "average", "embedding_dim": 6, "hidden_dim": 8, "epochs": 2, "batch_size": 16}
 
 
 def write_table(path: Path, rows: Sequence[Sequence[str]], columns: Sequence[str]) -> str:
@@ -151,12 +145,7 @@ def test_other_data_are_asked_about_kept_and_not_computed_again(run: Run, tmp_pa
     (trial,) = trials(run)
     assert trial.name.startswith(f"{run.name}-on-other-")
     assert trial.trial is not None
-    assert (trial.dataset, trial.architecture, trial.attention, trial.seed) == (
-        "other.csv",
-        "average",
-        "additive",
-        0,
-    )
+    assert (trial.dataset, trial.architecture, trial.attention, trial.seed) == ("other.csv", "average", "additive", 0)
     assert trial.labels == run.labels
     assert trial.finished
     texts = read_texts(trial.path, "test", range(40))

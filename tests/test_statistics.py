@@ -12,15 +12,7 @@ from scipy import optimize, stats
 from heedful.measure import statistics
 from heedful.measure.levels import over_runs
 from heedful.measure.paired import paired
-from heedful.measure.statistics import (
-    FEW,
-    between_seeds,
-    bootstrap,
-    mean_interval,
-    quantile,
-    significant,
-    summarise,
-)
+from heedful.measure.statistics import FEW, between_seeds, bootstrap, mean_interval, quantile, significant, summarise
 from heedful.measure.tests import benjamini_hochberg, minimum_detectable, texts_needed
 from simulated import coverage_of
 
@@ -174,10 +166,7 @@ def test_of_few_symmetric_values_the_interval_is_students_t() -> None:
 def test_the_ends_of_a_skewed_interval_are_those_of_halls_equation(n: int) -> None:
     """u(t) is solved by bisection; half of the skewness, as the benchmark chose."""
     values = rng().exponential(size=n)
-    error, g = (
-        values.std(ddof=1) / np.sqrt(n),
-        0.5 * (((values - values.mean()) / values.std(ddof=1)) ** 3).mean(),
-    )
+    error, g = (values.std(ddof=1) / np.sqrt(n), 0.5 * (((values - values.mean()) / values.std(ddof=1)) ** 3).mean())
 
     def u(mean: float) -> float:
         t = (values.mean() - mean) / error

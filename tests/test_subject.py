@@ -517,10 +517,7 @@ def test_the_model_of_run_stands_last(checkpoint: Path, tmp_path: Path) -> None:
     assert first.exit_code == again.exit_code == 0
     assert json.loads(first.stdout) == json.loads(again.stdout)
     for words, sentence in (
-        (
-            ["permutation", "correlation"],
-            "which model is to be asked? Type heedful run permutation correlation MODEL",
-        ),
+        (["permutation", "correlation"], "which model is to be asked? Type heedful run permutation correlation MODEL"),
         ([str(checkpoint)], f"which experiment is to be run? Type heedful run EXPERIMENT {checkpoint}"),
     ):
         assert sentence in said(CliRunner().invoke(app, ["run", *words, *rest]))

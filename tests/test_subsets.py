@@ -56,10 +56,7 @@ def test_a_subset_is_drawn_by_label_and_seed(tmp_path: Path) -> None:
     file = table(tmp_path / "rows")
     corpus = read(file, train_rows=30, test_rows=12)
     assert len(corpus["train"]) + len(corpus["dev"]) == 30
-    assert Counter(e.label for e in corpus["test"]) == {
-        corpus.labels.index("yes"): 8,
-        corpus.labels.index("no"): 4,
-    }
+    assert Counter(e.label for e in corpus["test"]) == {corpus.labels.index("yes"): 8, corpus.labels.index("no"): 4}
     assert "30 of 90 train rows drawn with seed 0" in corpus.source
     ids = [e.id for e in corpus["test"]]
     assert ids == [e.id for e in read(file, train_rows=30, test_rows=12)["test"]]
@@ -71,11 +68,7 @@ def test_a_subset_is_drawn_by_label_and_seed(tmp_path: Path) -> None:
 def test_a_part_is_read_as_the_whole_is(tmp_path: Path, limit: int | None) -> None:
     file = table(tmp_path / "rows")
     options = DataOptions(
-        test_file=file.with_name("test.csv"),
-        tokenizer="whitespace",
-        train_rows=30,
-        test_rows=12,
-        labels=("no", "yes"),
+        test_file=file.with_name("test.csv"), tokenizer="whitespace", train_rows=30, test_rows=12, labels=("no", "yes")
     )
     whole = corpora.load(file, options=options)["test"]
     part = corpora.load_split(file, "test", limit, options=options)

@@ -62,19 +62,7 @@ def test_the_stable_names_of_methods_and_experiments() -> None:
     )
 
 
-COMMANDS = [
-    "demo",
-    "data",
-    "train",
-    "explain",
-    "adversary",
-    "run",
-    "study",
-    "audit",
-    "report",
-    "serve",
-    "doctor",
-]
+COMMANDS = ["demo", "data", "train", "explain", "adversary", "run", "study", "audit", "report", "serve", "doctor"]
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -33,13 +33,7 @@ def test_shap_is_exact_for_few_words() -> None:
         keep = np.ones((len(subsets), n + 2), dtype=bool)
         keep[:, 1:-1] = subsets
         logits = predict(model, batch, Edits.keeping(batch.passage, np.zeros(len(keep), dtype=np.int64), keep))
-        f = dict(
-            zip(
-                map(tuple, subsets.tolist()),
-                score(logits, torch.tensor([2] * len(keep))).tolist(),
-                strict=True,
-            )
-        )
+        f = dict(zip(map(tuple, subsets.tolist()), score(logits, torch.tensor([2] * len(keep))).tolist(), strict=True))
         expected = np.zeros(n)
         for order in permutations(range(n)):
             there = [False] * n

@@ -173,8 +173,7 @@ def test_the_loss_weighs_both_classes_the_same() -> None:
     torch.testing.assert_close(loss, expected)
     unweighted = loss_function(model, train, CONFIG.model_copy(update={"class_weights": False}))
     torch.testing.assert_close(
-        unweighted(output_of(z, LOG_ODDS), labelled(y)),
-        F.binary_cross_entropy(p, y.float(), reduction="sum"),
+        unweighted(output_of(z, LOG_ODDS), labelled(y)), F.binary_cross_entropy(p, y.float(), reduction="sum")
     )
 
 

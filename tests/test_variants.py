@@ -83,11 +83,7 @@ def test_variants_are_another_axis_of_the_grid(file: Path) -> None:
         *(("planted-order", seed, name) for seed in range(2) for name in ("plain", "diverse")),
     ]
     sparse = chosen.configs[2]
-    assert (sparse.model.encoder, sparse.model.attention, sparse.model.hidden_dim) == (
-        "cnn",
-        "additive_sparsemax",
-        8,
-    )
+    assert (sparse.model.encoder, sparse.model.attention, sparse.model.hidden_dim) == ("cnn", "additive_sparsemax", 8)
     assert chosen.configs[1].training.objective_options == {"lambda_": 0.5}
     other = sparse.model_copy(update={"model": sparse.model.model_copy(update={"hidden_dim": 12})})
     assert study.variant_of(other) is None

@@ -24,11 +24,7 @@ from heedful.store.run import Run
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Request
 
-RUN, EVIL, NLI = (
-    "made-average-additive-s0-1",
-    "<b>evil\"'-average-additive-s0-2",
-    "pairs-average-additive-s0-3",
-)
+RUN, EVIL, NLI = ("made-average-additive-s0-1", "<b>evil\"'-average-additive-s0-2", "pairs-average-additive-s0-3")
 TEXT = "the film is not good but warm"
 
 
@@ -37,11 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     runs = tmp_path_factory.mktemp("runs")
     webruns.make_run(runs, RUN, webruns.examples(webruns.SENTENCES * 6))
     webruns.make_run(
-        runs,
-        EVIL,
-        webruns.examples(webruns.HOSTILE),
-        ("<i>no</i>", '"yes"'),
-        dataset="<script>alert(9)</script>",
+        runs, EVIL, webruns.examples(webruns.HOSTILE), ("<i>no</i>", '"yes"'), dataset="<script>alert(9)</script>"
     )
     pairs = webruns.examples(webruns.SENTENCES, webruns.SENTENCES[::-1], 3)
     webruns.make_run(
@@ -153,10 +145,7 @@ def test_keyboard_and_number_field_move_attention_too(page: Page, address: str, 
     assert weights[1] == pytest.approx(0.6)
     assert shown_probabilities(page) == pytest.approx(decoded(folder, RUN, TEXT, None, weights), abs=1e-6)
     page.get_by_label("Move the attention").press("Home")  # to the end of the slider: shuffled
-    until(
-        page,
-        "document.querySelector('[data-said]').textContent.startsWith('100 % of the way to the shuffled')",
-    )
+    until(page, "document.querySelector('[data-said]').textContent.startsWith('100 % of the way to the shuffled')")
     own = json.loads(page.locator(".prediction-view").get_attribute("data-attention") or "")
     assert sorted(shown_weights(page)) == pytest.approx(sorted(own), abs=1e-9)
     page.get_by_role("button", name="Back to the model's").press("Enter")

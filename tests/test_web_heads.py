@@ -148,10 +148,7 @@ def test_page_and_twin(client: TestClient, trial: Run) -> None:
     assert page.text.count('class="head') >= LAYERS * HEADS
     assert "with 5 of 8 heads changed" in page.text
     assert 'aria-label="layer 1, head 3, made uniform' in page.text
-    for place in (
-        f"/runs/{trial.name}/examples/1?live=1",
-        f"/runs/{trial.name}/playground?text=good+film&live=1",
-    ):
+    for place in (f"/runs/{trial.name}/examples/1?live=1", f"/runs/{trial.name}/playground?text=good+film&live=1"):
         assert "Look inside: every head" in client.get(place).text
 
 

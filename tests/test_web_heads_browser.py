@@ -117,10 +117,7 @@ def test_the_playground_keeps_the_changed_heads_for_the_next_text(browser: Brows
         seen.page.get_by_role("link", name="Shut it off").click()
         until(seen.page, "document.querySelectorAll('a.head.off').length === 1")
         seen.page.locator("#text").fill(TEXTS[3])
-        until(
-            seen.page,
-            "JSON.parse(document.querySelector('.prediction-view').dataset.source).text.startsWith('bad')",
-        )
+        until(seen.page, "JSON.parse(document.querySelector('.prediction-view').dataset.source).text.startsWith('bad')")
         seen.page.locator("p[data-heads], .heads-view").scroll_into_view_if_needed()
         until(seen.page, "document.querySelectorAll('a.head.off').length === 1")
         (row,) = (

@@ -220,12 +220,7 @@ def test_paths_that_no_client_cleaned_are_not_followed(folder: Path) -> None:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    for path in (
-        "/runs/..",
-        "/runs/../../secret/other",
-        "/static/../app.py",
-        "/runs/./../secret/other/permutation",
-    ):
+    for path in ("/runs/..", "/runs/../../secret/other", "/static/../app.py", "/runs/./../secret/other/permutation"):
         scope: dict[str, Any] = {
             "type": "http",
             "method": "GET",
@@ -327,14 +322,9 @@ def test_every_answer_is_locked_down(client: TestClient, address: str) -> None:
 def test_what_is_too_large_is_refused_in_one_sentence(client: TestClient) -> None:
     address = run_address(EVIL, "playground")
     large = client.post(
-        address,
-        content=b'{"text": "' + b"a" * LARGEST_BODY + b'"}',
-        headers={"Content-Type": "application/json"},
+        address, content=b'{"text": "' + b"a" * LARGEST_BODY + b'"}', headers={"Content-Type": "application/json"}
     )
-    assert (large.status_code, large.json()["error"]) == (
-        413,
-        "this is more than the 256 KB that are read at once.",
-    )
+    assert (large.status_code, large.json()["error"]) == (413, "this is more than the 256 KB that are read at once.")
     chunks = client.post(address, content=iter([b"x" * 100_000] * 5), headers={"Content-Type": "application/json"})
     assert chunks.status_code == 413
     long = client.post(address, json={"text": "a" * (LONGEST_TEXT + 1)})

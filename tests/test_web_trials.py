@@ -24,10 +24,7 @@ def client(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     checkpoint = folder / "model"
     module = zoo.module(request.param)
     names = ("no", "yes", "perhaps")[: module.config.num_labels]
-    module.config.id2label, module.config.label2id = (
-        dict(enumerate(names)),
-        {name: i for i, name in enumerate(names)},
-    )
+    module.config.id2label, module.config.label2id = (dict(enumerate(names)), {name: i for i, name in enumerate(names)})
     module.save_pretrained(checkpoint)
     zoo.tokenizer_of(request.param).save_pretrained(checkpoint)
     with (folder / "reviews.csv").open("w", newline="") as file:

@@ -398,10 +398,7 @@ def test_the_warning_of_one_run_is_on_the_page_of_another_on_the_same_data(
     ).complete
     told = base.summary("uniform")
     needless = {**told, "overall": {**told["overall"], "p_needless": 0.001}}
-    monkeypatch.setattr(
-        "heedful.store.results.Results.summary",
-        lambda self, name: _stored(self, name, base, needless),
-    )
+    monkeypatch.setattr("heedful.store.results.Results.summary", lambda self, name: _stored(self, name, base, needless))
     warned = read(other).warnings
     assert len(warned) == 1
     assert f"(Found of {base.name}.)" in warned[0]

@@ -29,17 +29,8 @@ N_IDS, POSITIONS, N_LABELS = 300, 64, 3
 
 SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 24}
 GROUPED = {**SIZES, "num_key_value_heads": 2, "pad_token_id": None}
-AFTER_PAD = {
-    **SIZES,
-    "pad_token_id": 1,
-    "max_position_embeddings": POSITIONS + 2,
-}  # positions start after padding
-RELATIVE = {
-    **SIZES,
-    "relative_attention": True,
-    "pos_att_type": ["c2p", "p2c"],
-    "type_vocab_size": 0,
-}
+AFTER_PAD = {**SIZES, "pad_token_id": 1, "max_position_embeddings": POSITIONS + 2}  # positions start after padding
+RELATIVE = {**SIZES, "relative_attention": True, "pos_att_type": ["c2p", "p2c"], "type_vocab_size": 0}
 SMALL = {**SIZES, "embedding_size": 8}
 OF_DECODER = {"pad_token_id": None, "bos_token_id": 2, "eos_token_id": 2}
 
@@ -93,9 +84,7 @@ def wordpiece() -> PreTrainedTokenizerFast:
     made.normalizer, made.pre_tokenizer = normalizer, pre_tokenizer
     made.add_special_tokens(special)
     made.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]",
-        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
     names = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
     return fast(made, ["input_ids", "token_type_ids", "attention_mask"], names)

@@ -70,11 +70,7 @@ class OtherRun:
 
 
 def beside(
-    experiment: Experiment,
-    config: Any,
-    whole: Batch,
-    task: TaskName = "binary",
-    dtype: torch.dtype = torch.double,
+    experiment: Experiment, config: Any, whole: Batch, task: TaskName = "binary", dtype: torch.dtype = torch.double
 ) -> dict[str, Any]:
     """What `experiment.run` is given beside the texts: the runs that it compares with, as networks with other seeds."""
     if experiment.takes.runs is no_runs:

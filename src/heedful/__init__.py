@@ -15,17 +15,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from heedful.api import (
-        adversary,
-        explain,
-        list_corpora,
-        list_experiments,
-        list_explainers,
-        load,
-        run,
-        train,
-        wrap,
-    )
+    from heedful.api import adversary, explain, list_corpora, list_experiments, list_explainers, load, run, train, wrap
     from heedful.auditing.ask.audit import audit
     from heedful.errors import Mistake
     from heedful.explanation.explanation import Explanation

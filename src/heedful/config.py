@@ -241,13 +241,7 @@ class TrainingConfig(Config):
 
 # What is usual when a pretrained transformer is fine-tuned (Devlin et al. 2019, appendix A.3).
 FINE_TUNING = TrainingConfig(
-    epochs=3,
-    learning_rate=2e-5,
-    weight_decay=0.01,
-    class_weights=False,
-    optimiser="adamw",
-    warm_up=0.1,
-    clip=1.0,
+    epochs=3, learning_rate=2e-5, weight_decay=0.01, class_weights=False, optimiser="adamw", warm_up=0.1, clip=1.0
 )
 
 

@@ -88,14 +88,7 @@ if TYPE_CHECKING:
     from heedful.models.attentive.encoders import Encoder
     from heedful.models.link import SOFTMAX, Link
     from heedful.models.model import Model
-    from heedful.models.network import (
-        Attends,
-        Differentiable,
-        Edit,
-        Network,
-        Output,
-        SelfAttends,
-    )
+    from heedful.models.network import Attends, Differentiable, Edit, Network, Output, SelfAttends
     from heedful.models.objectives.objective import Objective, WithTerm
     from heedful.records import Batch, Corpus, Example, Tokens, Words
     from heedful.registry import EXPLAINERS
@@ -121,14 +114,7 @@ PLACES = {  # where the names are defined; what is imported above is the same fo
     "heedful.models.attentive.encoders": ("Encoder",),
     "heedful.models.link": ("SOFTMAX", "Link"),
     "heedful.models.model": ("Model",),
-    "heedful.models.network": (
-        "Attends",
-        "Differentiable",
-        "Edit",
-        "Network",
-        "Output",
-        "SelfAttends",
-    ),
+    "heedful.models.network": ("Attends", "Differentiable", "Edit", "Network", "Output", "SelfAttends"),
     "heedful.models.objectives.objective": ("Objective", "WithTerm"),
     "heedful.records": ("Batch", "Corpus", "Example", "Tokens", "Words"),
     "heedful.registry": ("EXPLAINERS",),

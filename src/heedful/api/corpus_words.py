@@ -87,11 +87,7 @@ def rank_words(
 
 
 def effects_by_label(
-    model: Model,
-    examples: Sequence[Example],
-    label: str,
-    min_texts: int,
-    progress: Progress,
+    model: Model, examples: Sequence[Example], label: str, min_texts: int, progress: Progress
 ) -> list[WordEffect]:
     """One value for each word and text: the mean over the places where it stands there."""
     from heedful.explainers.perturbation.corpus_view import erase_words

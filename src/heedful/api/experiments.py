@@ -149,12 +149,7 @@ def ask_subject(
     to_train = planned.count("train") > own  # beside the run that is asked
     engine: Engine = "local" if to_train or not (alone or few) else "here"
     report = execute(
-        planned,
-        workspace,
-        progress or Progress(quiet=True),
-        engine,
-        cores=cores,
-        strict=alone and engine == "here",
+        planned, workspace, progress or Progress(quiet=True), engine, cores=cores, strict=alone and engine == "here"
     )
     for sentence in doubts_of(answering) if answering.finished else ():
         warnings.warn(f"{sentence}.", stacklevel=2)

@@ -47,12 +47,7 @@ class PlannedStudy:
         return estimate(self.plan, self.workspace, cores, published=self.published)
 
     def run(
-        self,
-        progress: Progress,
-        engine: Engine = "local",
-        *,
-        cores: int | None = None,
-        address: str | None = None,
+        self, progress: Progress, engine: Engine = "local", *, cores: int | None = None, address: str | None = None
     ) -> Report:
         from heedful.engine.running.execute import execute
 
@@ -146,12 +141,7 @@ def plan_study(
     workspace = Workspace(Path(runs), tuple(data_dirs), checkpoint_every, gpus)
     instead = {c.dataset: DataSource("published", 0, "size as published") for c in chosen.configs}
     planned = plan(
-        chosen.configs,
-        chosen.asks,
-        data_dirs,
-        instead if as_published else None,
-        workspace.hash_file,
-        chosen.asks_on,
+        chosen.configs, chosen.asks, data_dirs, instead if as_published else None, workspace.hash_file, chosen.asks_on
     )
     already = asked - len(chosen.configs)
     return PlannedStudy(name, vectors, planned, workspace, chosen.missing, as_published, already)

@@ -80,8 +80,7 @@ def prepare(
     name: Annotated[str, typer.Argument(help="A known corpus.")],
     original: Annotated[Path, typer.Option("--from", help="Its original distribution, unpacked.")],
     data_dir: Annotated[
-        Path | None,
-        typer.Option("--data-dir", help="Write here (default: HEEDFUL_DATA or the user's folder)."),
+        Path | None, typer.Option("--data-dir", help="Write here (default: HEEDFUL_DATA or the user's folder).")
     ] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Write it anew if it is there.")] = False,
     skip_bad: options.SkipBad = False,
@@ -97,12 +96,7 @@ def prepare(
     folder = data_dir if data_dir is not None else locate.data_dirs()[0]
     done = write(name, original, folder, skip_bad=skip_bad, replace=replace)
     if as_json:
-        result = {
-            "folder": str(done.folder),
-            "counts": done.counts,
-            "left_out": done.left_out,
-            "skipped": done.skipped,
-        }
+        result = {"folder": str(done.folder), "counts": done.counts, "left_out": done.left_out, "skipped": done.skipped}
         print(json.dumps(result, ensure_ascii=False, indent=1))
         return
     console = _console()

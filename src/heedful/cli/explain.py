@@ -33,8 +33,7 @@ Queries = Annotated[
 ]
 Baselines = Annotated[str | None, typer.Option(help="Where integrated gradients start: zero, unk, mask or pad.")]
 Epsilon = Annotated[
-    float | None,
-    typer.Option(help="How much the prediction may change. Otherwise .01, and .05 with a query."),
+    float | None, typer.Option(help="How much the prediction may change. Otherwise .01, and .05 with a query.")
 ]
 
 
@@ -62,8 +61,7 @@ HowToShow = Annotated[Format, typer.Option("--format", help="How to show it.")]
 
 def explain(
     model: Annotated[
-        Path,
-        typer.Argument(help="A run folder, or a Hugging Face folder or id.", autocompletion=complete.runs),
+        Path, typer.Argument(help="A run folder, or a Hugging Face folder or id.", autocompletion=complete.runs)
     ],
     texts: Texts = None,
     file: TextsOrData = None,

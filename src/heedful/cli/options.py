@@ -22,8 +22,7 @@ Runs = Annotated[Path, typer.Option("--runs", help="The folder that holds the ru
 DataDir = Annotated[
     list[Path] | None,
     typer.Option(
-        "--data-dir",
-        help="Where corpora and vectors are looked for, before HEEDFUL_DATA and the user's folder.",
+        "--data-dir", help="Where corpora and vectors are looked for, before HEEDFUL_DATA and the user's folder."
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
@@ -31,8 +30,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 TextColumn = Annotated[str | None, typer.Option("--text-column", help="The column of one's own file with the text.")]
 LabelColumn = Annotated[str | None, typer.Option("--label-column", help="The column with the label.")]
 QueryColumn = Annotated[
-    str | None,
-    typer.Option("--query-column", help="The column with the question or hypothesis, if there is one."),
+    str | None, typer.Option("--query-column", help="The column with the question or hypothesis, if there is one.")
 ]
 SplitColumn = Annotated[str | None, typer.Option("--split-column", help="The column that says train, dev or test.")]
 Labels = Annotated[

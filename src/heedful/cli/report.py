@@ -23,8 +23,7 @@ def report(
         Path | None, typer.Option("--figures", help="Also write each figure to this folder, as PNG and SVG.")
     ] = None,
     texts: Annotated[
-        bool,
-        typer.Option("--texts/--no-texts", help="Without texts the page holds numbers and figures only."),
+        bool, typer.Option("--texts/--no-texts", help="Without texts the page holds numbers and figures only.")
     ] = True,
     open_it: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     data: options.Data = None,

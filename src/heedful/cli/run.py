@@ -42,8 +42,7 @@ def run(
     device: options.Device = None,
     batch_size: options.BatchSize = None,
     runs: Annotated[
-        Path | None,
-        typer.Option("--runs", help="Where answers about other data are kept (default: beside the model)."),
+        Path | None, typer.Option("--runs", help="Where answers about other data are kept (default: beside the model).")
     ] = None,
     cores: Annotated[int | None, typer.Option(help="Cores to use. Otherwise all that are allowed.")] = None,
     data_dir: options.DataDir = None,
@@ -80,15 +79,7 @@ def run(
     asks = parse_questions(experiment, settings, split, limit)
     progress = Progress(quiet=quiet or as_json)
     with going_on(progress):
-        answers = api.run_experiments(
-            asks,
-            model,
-            data=data,
-            options=how,
-            runs=runs,
-            cores=cores,
-            progress=progress,
-        )
+        answers = api.run_experiments(asks, model, data=data, options=how, runs=runs, cores=cores, progress=progress)
     report = answers.report
     if as_json:
         failed = {failure.task.name: failure.error for failure in report.failed}

@@ -33,8 +33,7 @@ def study(
     name: Annotated[
         str,
         typer.Argument(
-            help="A published study (jain-wallace), or a TOML file of one's own.",
-            autocompletion=complete.studies,
+            help="A published study (jain-wallace), or a TOML file of one's own.", autocompletion=complete.studies
         ),
     ],
     dataset: Annotated[list[str] | None, typer.Option(help="Only this dataset; repeat for more.")] = None,
@@ -52,12 +51,10 @@ def study(
     limit: Annotated[int | None, typer.Option(help="So many texts of the split, evenly spread.")] = None,
     engine: Annotated[EngineName, typer.Option(help="local: this machine. ray: a Ray cluster.")] = EngineName.local,
     address: Annotated[
-        str | None,
-        typer.Option(help="Of the Ray cluster: auto, or ray://HOST:PORT. Otherwise one is started."),
+        str | None, typer.Option(help="Of the Ray cluster: auto, or ray://HOST:PORT. Otherwise one is started.")
     ] = None,
     gpus: Annotated[
-        float,
-        typer.Option(help="On Ray: share of a GPU for each training and experiment (0.25: four on one)."),
+        float, typer.Option(help="On Ray: share of a GPU for each training and experiment (0.25: four on one).")
     ] = 0.0,
     cores: Annotated[int | None, typer.Option(help="Cores to use. Otherwise all that are allowed.")] = None,
     checkpoint_every: Annotated[float, typer.Option(help="Seconds of training that a kill may cost.")] = 30.0,
@@ -83,8 +80,7 @@ def study(
         ),
     ] = None,
     kept: Annotated[
-        Path | None,
-        typer.Option("--from", help="Nothing is run: the comparison is made of these summaries."),
+        Path | None, typer.Option("--from", help="Nothing is run: the comparison is made of these summaries.")
     ] = None,
     as_json: Json = False,
     quiet: Quiet = False,

@@ -196,13 +196,7 @@ class Pair:
     def to_json(self) -> dict[str, Any]:
         weights = {name: scores.tolist() for name, scores, _ in self.halves()}
         words = list(self.words.forms)
-        return {
-            "text": self.words.text,
-            "words": words,
-            **weights,
-            "delta_y": self.delta,
-            "title": self.title,
-        }
+        return {"text": self.words.text, "words": words, **weights, "delta_y": self.delta, "title": self.title}
 
     def __rich__(self) -> Table:
         """Side by side, the strongest words with their numbers below."""

@@ -16,14 +16,7 @@ from heedful.explanation import columns as column_scores
 from heedful.explanation.checks import check_columns, check_ids
 from heedful.explanation.columns import Columns
 from heedful.explanation.drawing import INK, LEGEND, LEVELS, Sign, colour, fragment, page
-from heedful.explanation.files import (
-    json_of,
-    read_json,
-    read_parquet,
-    tables,
-    write_csv,
-    write_parquet,
-)
+from heedful.explanation.files import json_of, read_json, read_parquet, tables, write_csv, write_parquet
 from heedful.explanation.record import Attribution, Check, Cost, Explained, Part
 from heedful.explanation.steps import of_one_prompt, shown_html, told
 from heedful.explanation.table import plain_strings, tidy_table

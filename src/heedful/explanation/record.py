@@ -200,11 +200,6 @@ class Explained:
         parts: dict[Part, Words] = {"passage": self.passage}
         return parts if self.query is None else parts | {"query": self.query}
 
-    @property
-    def second(self) -> str:
-        """What its second part is, in a word: of a model that generates, what has been said so far."""
-        return "said" if self.answers == "next token" else "query"
-
     def title_of(self, part: Part) -> str:
         """A part as a person calls it."""
         if self.answers != "next token":

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Steps:
+class StepMatrix:
     """What one method says of a continuation. `scores[i, j]`: how much word j made the model say token i."""
 
     method: str
@@ -84,7 +84,7 @@ def _cell(value: float, peak: float, signed: bool) -> str:
     return f'<td class="hf-{sign}{level}" title="{value:.4g}"></td>' if level else f'<td title="{value:.4g}"></td>'
 
 
-def steps_of(examples: Sequence[Explained], method: str) -> Steps:
+def steps_of(examples: Sequence[Explained], method: str) -> StepMatrix:
     """The matrix of examples that are the tokens of one continuation, in their order."""
     if not examples or any(e.answers != "next token" for e in examples):
         raise Mistake("only what a model said token by token has steps: explain a language model.")
@@ -100,7 +100,7 @@ def steps_of(examples: Sequence[Explained], method: str) -> Steps:
         flat = e.attribution(method).flat()
         row[: len(flat)] = flat
     first = whole[0].attribution(method)
-    return Steps(
+    return StepMatrix(
         method,
         first.signed,
         tuple(e.attribution(method).target for e in whole),

@@ -154,16 +154,10 @@ def columns_of_records(
     columns = Columns(
         label_sets,
         tuple(methods),
-        Examples(
-            *(_numpy(records.column(name)) for name in ("id", "labels", "truth")),
-            *map(_counts, lists.values()),
-        ),
+        Examples(*(_numpy(records.column(name)) for name in ("id", "labels", "truth")), *map(_counts, lists.values())),
         TextColumns(_numpy(texts.field("text")), _numpy(texts.field("split")), _counts(positions)),
         Positions(*(_numpy(positions.flatten().field(name)) for name in POSITION)),
-        Attributions(
-            np.array([methods[method] for method in methods_of], dtype=np.int64),
-            **own,
-        ),
+        Attributions(np.array([methods[method] for method in methods_of], dtype=np.int64), **own),
         scores,
         _numpy(records.column("probabilities").flatten()),
         answers,

@@ -172,11 +172,7 @@ def lines_at(references: Mapping[str, float], middle: float) -> list[alt.Chart]:
 
 @draws
 def by_max_attention(
-    frame: Frame,
-    labels: Sequence[str],
-    title: str,
-    domain: tuple[float, float],
-    chosen: Bools | None = None,
+    frame: Frame, labels: Sequence[str], title: str, domain: tuple[float, float], chosen: Bools | None = None
 ) -> Spec:
     """Points, and for each bin of max attention and each class the middle half and the median."""
     scales = alt.Scale(domain=list(UNIT)), alt.Scale(domain=list(domain), nice=False)
@@ -198,12 +194,7 @@ def by_max_attention(
 def dots(example: Ints, x: Floats, y: Floats, drawn: Ints, groups: Ints, names: list[str]) -> Data:
     """The rows of `points`."""
     return [
-        {
-            "example": int(example[i]),
-            "x": round(float(x[i]), 4),
-            "y": round(float(y[i]), 4),
-            "label": names[groups[i]],
-        }
+        {"example": int(example[i]), "x": round(float(x[i]), 4), "y": round(float(y[i]), 4), "label": names[groups[i]]}
         for i in drawn
     ]
 

@@ -101,12 +101,7 @@ def summarise(
 
 
 def mean_interval(
-    values: ArrayLike,
-    *,
-    seed: int = 0,
-    resamples: int = 1000,
-    level: float = 0.95,
-    within: Range | None = None,
+    values: ArrayLike, *, seed: int = 0, resamples: int = 1000, level: float = 0.95, within: Range | None = None
 ) -> Range:
     """Interval of the mean over other texts: percentile bootstrap, and for fewer than `FEW` values a t interval that
     knows of skewness.

@@ -139,12 +139,7 @@ class BlackBox:
         if not isinstance(mask, str):
             raise Mistake(f"mask={short(mask)}: what stands for a hidden word must be a string.")
         self.predict, self.labels = predict, tuple(labels)
-        self.link, self.has_query, self.mask, self.batch_size = (
-            LINKS[problem_type],
-            has_query,
-            mask,
-            batch_size,
-        )
+        self.link, self.has_query, self.mask, self.batch_size = (LINKS[problem_type], has_query, mask, batch_size)
         self.n_labels = len(self.labels)
 
     can = frozenset({"predicts"})

@@ -166,12 +166,7 @@ def dropout_of(seed: int, epoch: int) -> Iterator[None]:
 
 
 def take_step(
-    optimiser: torch.optim.Optimizer,
-    config: TrainingConfig,
-    rate: float,
-    step: int,
-    steps: int,
-    examples: int,
+    optimiser: torch.optim.Optimizer, config: TrainingConfig, rate: float, step: int, steps: int, examples: int
 ) -> None:
     """Step number `step` of `steps`, at the part of the epoch's `rate` that is due there."""
     due = 1.0
@@ -224,10 +219,7 @@ def make_optimiser(model: Trainable, config: TrainingConfig) -> torch.optim.Opti
     decayed = config.as_published.attention_decay
     without = {n for n, p in names.items() if (p.dim() < 2 if adamw else not decayed and _is_attention(n))}
     groups = [
-        {
-            "params": [p for name, p in names.items() if name not in without],
-            "weight_decay": config.weight_decay,
-        },
+        {"params": [p for name, p in names.items() if name not in without], "weight_decay": config.weight_decay},
         {"params": [p for name, p in names.items() if name in without], "weight_decay": 0.0},
     ]
     groups = [group for group in groups if group["params"]]

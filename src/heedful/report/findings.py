@@ -97,10 +97,7 @@ class Findings:
     @property
     def setting(self) -> Setting:
         config, about = self.info["config"], self.info.get("model", {})
-        model = config.get("model") or {
-            "encoder": about.get("architecture"),
-            "attention": about.get("attention"),
-        }
+        model = config.get("model") or {"encoder": about.get("architecture"), "attention": about.get("attention")}
         attention = attention_title(str(model["attention"]), config)
         return config["dataset"], str(model["encoder"]), attention
 

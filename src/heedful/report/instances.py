@@ -22,10 +22,7 @@ BUDGET = 60_000  # words of all texts in one list
 
 
 def list_texts(
-    tables: Mapping[str, pa.Table],
-    examples: Mapping[int, Example],
-    labels: Sequence[str],
-    always: Sequence[int] = (),
+    tables: Mapping[str, pa.Table], examples: Mapping[int, Example], labels: Sequence[str], always: Sequence[int] = ()
 ) -> dict[str, Any]:
     """Texts evenly spread, as many as BUDGET allows, and `always`; measures by key, null where undefined.
 
@@ -66,9 +63,7 @@ def list_texts(
     }
 
 
-def measures(
-    tables: Mapping[str, pa.Table],
-) -> tuple[dict[str, dict[int, float]], dict[str, str], dict[int, int]]:
+def measures(tables: Mapping[str, pa.Table]) -> tuple[dict[str, dict[int, float]], dict[str, str], dict[int, int]]:
     """(values by key and place, title of each key, predicted label by place)."""
     values: dict[str, dict[int, float]] = {}
     titles: dict[str, str] = {}

@@ -75,12 +75,7 @@ def span_of(value: float, low: float, high: float, bars: Sequence[float]) -> tup
 
 
 def verdict_bar(
-    value: float | None,
-    low: float | None,
-    high: float | None,
-    bars: Sequence[float],
-    rising: bool,
-    scale: str = "",
+    value: float | None, low: float | None, high: float | None, bars: Sequence[float], rising: bool, scale: str = ""
 ) -> Markup:
     """The zones of the grades, the interval and the value; nothing where a verdict has no value or no bars.
 

@@ -84,13 +84,7 @@ def _rows(
     rows = []
     for (word, found), mean in zip(known.items(), means, strict=True):
         attention, even = np.mean(weights[label, word], axis=0).tolist()
-        numbers = {
-            "effect": mean.value,
-            "low": mean.low,
-            "high": mean.high,
-            "attention": attention,
-            "even": even,
-        }
+        numbers = {"effect": mean.value, "low": mean.low, "high": mean.high, "attention": attention, "even": even}
         rounded = {name: round(value, 4) for name, value in numbers.items()}
         rows.append({"word": word, **rounded, "texts": len(found), "places": sorted(found)})
     return sorted(rows, key=lambda row: (-row["effect"], row["word"]))

@@ -44,11 +44,7 @@ class Guard:
     """The outermost layer: every answer passes it, errors too."""
 
     def __init__(
-        self,
-        app: ASGIApp,
-        hosts: Collection[str],
-        any_address: bool = False,
-        close: Callable[[], None] = lambda: None,
+        self, app: ASGIApp, hosts: Collection[str], any_address: bool = False, close: Callable[[], None] = lambda: None
     ) -> None:
         self.app, self.hosts = app, frozenset(host.lower() for host in hosts)
         self.close = close  # ends what is under way, when the server ends

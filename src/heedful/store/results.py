@@ -54,13 +54,7 @@ class Results:
         return self.kept / f"{experiment}-{key}.summary.json"
 
     def write_rows(
-        self,
-        experiment: str,
-        key: str,
-        table: pa.Table,
-        asked: Mapping[str, Any],
-        weights: str,
-        seconds: float,
+        self, experiment: str, key: str, table: pa.Table, asked: Mapping[str, Any], weights: str, seconds: float
     ) -> None:
         """Rows, then their seal. Wall-clock time stands in the seal only: rows are the same every time."""
         import pyarrow.parquet as pq
@@ -72,17 +66,10 @@ class Results:
         with whole_file(path) as temporary:
             described = table.replace_schema_metadata(made_by)
             pq.write_table(described, temporary, compression="zstd", write_page_checksum=True)
-        seal = {
-            "experiment": experiment,
-            "key": key,
-            "asked": asked,
-            "weights": weights,
-            "rows": sha256(path),
-        }
+        seal = {"experiment": experiment, "key": key, "asked": asked, "weights": weights, "rows": sha256(path)}
         n_texts = len(table["example"].unique())
         write_signed(
-            self._seal_path(experiment, key),
-            {**seal, "n_rows": table.num_rows, "n_texts": n_texts, "seconds": seconds},
+            self._seal_path(experiment, key), {**seal, "n_rows": table.num_rows, "n_texts": n_texts, "seconds": seconds}
         )
 
     def seals(self) -> Iterator[dict[str, Any]]:

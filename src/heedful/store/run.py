@@ -53,13 +53,7 @@ from heedful.store.titles import attention_title
 
 Arrays = Mapping[str, NDArray[Any]]
 NONE: Mapping[str, bytes] = MappingProxyType({})
-SEALED = (
-    "config.json",
-    "vocabulary.json",
-    "model.safetensors",
-    "training.parquet",
-    "results/performance.summary.json",
-)
+SEALED = ("config.json", "vocabulary.json", "model.safetensors", "training.parquet", "results/performance.summary.json")
 SEALED_TRIAL = ("config.json",)
 CHECKPOINT = "checkpoint.safetensors"
 AUDIT, AUDIT_PAGE = "audit.json", "audit.html"

@@ -101,10 +101,7 @@ def by_setting(runs: Sequence[Finished], study: Study) -> dict[Setting, list[Fin
 
 
 def evidence(
-    experiment: str,
-    runs: Mapping[Setting, Sequence[Finished]],
-    published: Sequence[Published],
-    sources: Sequence[str],
+    experiment: str, runs: Mapping[Setting, Sequence[Finished]], published: Sequence[Published], sources: Sequence[str]
 ) -> Evidence:
     """What a study has of one experiment."""
     return Evidence(
@@ -155,13 +152,7 @@ def assemble(
 ) -> str:
     """The parts of a study's page in the order in which people ask for them."""
     counts = ["## The numbers in short", "", *headlines] if headlines else []
-    folded = [
-        "## Appendix: all tables",
-        "",
-        made_by,
-        "",
-        *(line for table in tables for line in (*_folded(table), "")),
-    ]
+    folded = ["## Appendix: all tables", "", made_by, "", *(line for table in tables for line in (*_folded(table), ""))]
     parts = [[f"# {title}"], [notes.finding], [figure], counts, [notes.appendix], folded]
     return "\n\n".join(text for part in parts if (text := "\n".join(part).strip())) + "\n"
 

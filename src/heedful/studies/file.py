@@ -57,10 +57,7 @@ def _values(name: str, above: tuple[str, ...] = ()) -> tuple[dict[str, Any], str
         text = _read(folder / f"{name.replace('-', '_')}.toml")
     try:
         values = tomllib.loads(text)
-    except (
-        ValueError,
-        RecursionError,
-    ) as error:  # also numbers of thousands of digits, and brackets without end
+    except (ValueError, RecursionError) as error:  # also numbers of thousands of digits, and brackets without end
         raise Mistake(f"{where} is not TOML: {str(error)[:200]}.") from None
     if isinstance(values.get("numbers"), str):
         values["numbers"] = read_numbers(folder / values["numbers"])

@@ -25,14 +25,7 @@ def verdicts_by_configuration(
     for configuration, seed, setting, verdicts in runs:
         groups.setdefault(configuration, (setting, {}))[1].setdefault(seed, verdicts)
     rows = [row for setting, found in groups.values() for row in _rows(setting, list(found.values()))]
-    header = (
-        *SETTING,
-        "question",
-        "runs",
-        "verdict",
-        "value (95% interval)",
-        "at half and at twice the bars",
-    )
+    header = (*SETTING, "question", "runs", "verdict", "value (95% interval)", "at half and at twice the bars")
     return Table("Verdicts over training runs", header, tuple(rows), NOTE) if rows else None
 
 

@@ -79,13 +79,7 @@ class Study(Config):
     sources: tuple[PublishedBy, ...] = ()  # of the numbers, the most trusted first
 
     def config(
-        self,
-        dataset: str,
-        encoder: str,
-        attention: str,
-        seed: int,
-        vectors: str | None = None,
-        variant: str = "",
+        self, dataset: str, encoder: str, attention: str, seed: int, vectors: str | None = None, variant: str = ""
     ) -> RunConfig:
         """One run of the study; `vectors` in place of the study's own. A variant may have an encoder or an attention of
         its own."""

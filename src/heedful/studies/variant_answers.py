@@ -167,12 +167,5 @@ def published_table(study: Study, found: Mapping[str, Evidence]) -> Table | None
                     about = (*setting, f"{experiment}: {path}")
                     cells.append((about, between_seeds(ours), evidence.theirs(setting, path)))
     sources = [source.name for source in study.sources]
-    header = (
-        *SETTING[:2],
-        "attention, variant",
-        "statistic",
-        "ours",
-        *sources,
-        "ours - published (± expected)",
-    )
+    header = (*SETTING[:2], "attention, variant", "statistic", "ours", *sources, "ours - published (± expected)")
     return Table("Beside what was published", header, tuple(beside(cells))) if cells else None

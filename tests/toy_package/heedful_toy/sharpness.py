@@ -47,10 +47,7 @@ def draw(trial: Result) -> Sequence[Figure]:
         "$schema": "https://vega.github.io/schema/vega-lite/v6.1.0.json",
         "data": {"values": bars},
         "mark": "bar",
-        "encoding": {
-            "x": {"field": "low", "type": "ordinal"},
-            "y": {"field": "texts", "type": "quantitative"},
-        },
+        "encoding": {"x": {"field": "low", "type": "ordinal"}, "y": {"field": "texts", "type": "quantitative"}},
     }
     return [Figure("toy-spread", "Spread of toy attention", "Left is sharp.", "Histogram of the spread.", spec)]
 
@@ -60,17 +57,7 @@ def judge(trial: Result) -> Verdict:
     answer, clause = "It has a toy verdict", "was weighed by a toy"
     sentence = f"The toy spread is {mean:.2f}."
     return Verdict(
-        QUESTION,
-        "mixed",
-        answer,
-        sentence,
-        "Toys are always mixed.",
-        clause,
-        mean,
-        mean,
-        mean,
-        (0.5,),
-        "Toy.",
+        QUESTION, "mixed", answer, sentence, "Toys are always mixed.", clause, mean, mean, mean, (0.5,), "Toy."
     )
 
 

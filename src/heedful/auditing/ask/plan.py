@@ -54,11 +54,7 @@ def make_plan(
     by_bars = [bar.method for bar in bars if bar.method is not None]
     asked = _methods(subject.model.network, can, [*named_methods(methods), *by_bars], left_out)
     planting = [name for name in EXPERIMENTS if plant and PLANT in find(name).config.model_fields]
-    by_name = {
-        *map(EXPERIMENTS.check, experiments),
-        *(bar.experiment for bar in bars),
-        *planting,
-    }
+    by_name = {*map(EXPERIMENTS.check, experiments), *(bar.experiment for bar in bars), *planting}
     chosen: dict[str, dict[str, Any]] = {}
     for name in EXPERIMENTS:
         experiment = find(name)

@@ -86,9 +86,7 @@ def _axiom(checks: Sequence[Any]) -> list[MethodCheck]:
     kept = sum(check.ok for check in checks)
     return [
         MethodCheck(
-            checks[0].name,
-            kept == len(checks),
-            f"{checks[0].name} within bounds in {kept} of {len(checks)} texts",
+            checks[0].name, kept == len(checks), f"{checks[0].name} within bounds in {kept} of {len(checks)} texts"
         )
     ]
 
@@ -127,10 +125,7 @@ def known_of(methods: Sequence[str], model: Model, texts: Sequence[Example]) -> 
     sizes = [size for batch in batches for size in sizes_of(model.network, batch, heads)]
     return {
         one.name: MethodFacts(
-            one.kind,
-            one.removal,
-            cost=_declared(one, sizes),
-            unchecked=one.axiom is not None or _samples(one),
+            one.kind, one.removal, cost=_declared(one, sizes), unchecked=one.axiom is not None or _samples(one)
         )
         for one in explainers
     }

@@ -228,11 +228,7 @@ def sensitivity(standings: Standings) -> str:
     own, used, chosen = again(standings, standings.thresholds), standings.thresholds, choose(standings)
     controls = {one.method for one in standings.order if one.explained.kind == "control"}
     changes = []
-    for what, name in (
-        ("level", "a level of error"),
-        ("negligible", "a negligible share"),
-        ("margin", "a margin"),
-    ):
+    for what, name in (("level", "a level of error"), ("negligible", "a negligible share"), ("margin", "a margin")):
         for factor in (0.5, 2.0):
             value = getattr(used, what) * factor
             other = replace(used, **{what: value})

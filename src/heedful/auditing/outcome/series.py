@@ -99,14 +99,7 @@ def _of_measure(experiment: str, measure: MethodMeasure, table: pa.Table) -> Ite
             chance = by_text(measure.chance, rows) if control is None else control
             possible = by_text(measure.possible, rows)
             yield Series(
-                experiment,
-                measure,
-                method,
-                condition,
-                examples,
-                by_text(measure.column, rows),
-                chance,
-                possible,
+                experiment, measure, method, condition, examples, by_text(measure.column, rows), chance, possible
             )
 
 

@@ -255,13 +255,7 @@ def _standing(
     answer = share.answer(thresholds)
     needed = share.needed(thresholds) if answer == "cannot tell" else None
     return Standing(
-        method,
-        known,
-        share,
-        answer,
-        needed,
-        {c: gain.answer(thresholds) for c, gain in parts.items()},
-        behind,
+        method, known, share, answer, needed, {c: gain.answer(thresholds) for c, gain in parts.items()}, behind
     )
 
 

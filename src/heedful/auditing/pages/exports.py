@@ -95,11 +95,7 @@ def model_card(audit: Audit) -> str:
     ]
     if audit.outcomes:
         rows = [
-            (
-                one.bar.text,
-                "–" if one.value is None else f"{one.value:.4g}",
-                "met" if one.met else "**missed**",
-            )
+            (one.bar.text, "–" if one.value is None else f"{one.value:.4g}", "met" if one.met else "**missed**")
             for one in audit.outcomes
         ]
         lines += ["### Bars", "", *_table(("bar", "found", "outcome"), rows), ""]

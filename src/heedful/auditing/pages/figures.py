@@ -90,10 +90,7 @@ def _end(end: float, value: float) -> float:
 @draws
 def points_with_intervals(rows: Data, title: str) -> Spec:
     order = [row["method"] for row in rows]
-    x, y = (
-        alt.X("value:Q", title=title, axis=alt.Axis(format=".0%")),
-        alt.Y("method:N", sort=order, title=None),
-    )
+    x, y = (alt.X("value:Q", title=title, axis=alt.Axis(format=".0%")), alt.Y("method:N", sort=order, title=None))
     base = chart(rows).encode(y=y)
     zero = chart([{"value": 0.0}]).mark_rule(color=variable("quiet"), strokeDash=[4, 4]).encode(x=x)
     colour = alt.Color("colour:N", scale=None)

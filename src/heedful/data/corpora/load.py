@@ -56,11 +56,7 @@ FOR_FILES = {
 
 
 def load(
-    name_or_path: str | Path,
-    *,
-    data_dirs: Sequence[Path] = (),
-    seed: int = 0,
-    options: DataOptions | None = None,
+    name_or_path: str | Path, *, data_dirs: Sequence[Path] = (), seed: int = 0, options: DataOptions | None = None
 ) -> Corpus:
     """The corpus of a known name, of a file or folder, or of a Hugging Face dataset (hf:ID).
 
@@ -115,11 +111,7 @@ def load_contents(
 
 
 def _open(
-    name_or_path: str | Path,
-    data_dirs: Sequence[Path],
-    seed: int,
-    options: DataOptions,
-    part: Split | None = None,
+    name_or_path: str | Path, data_dirs: Sequence[Path], seed: int, options: DataOptions, part: Split | None = None
 ) -> CorpusRows:
     """The rows of a corpus, or those that its split `part` depends on."""
     subset = Subset(options.subset, options.subset_seed)

@@ -115,10 +115,7 @@ _KNOWN: dict[str, Entry] = {
         get="trainDevTestTrees_PTB.zip of the Stanford Sentiment Treebank, "
         "then `heedful data prepare sst --from trees`",
         recipe=Recipe(
-            labels=SENTIMENT,
-            tokenizer="words",
-            lengths=Lengths(above=5, below_longest=True),
-            text_field="norm_text",
+            labels=SENTIMENT, tokenizer="words", lengths=Lengths(above=5, below_longest=True), text_field="norm_text"
         ),
         published=Table1Row(16175, 19, (3034, 3321), (863, 862), 0.81, "f1"),
     ),
@@ -126,13 +123,7 @@ _KNOWN: dict[str, Entry] = {
         title="Large Movie Review Dataset, negative or positive",
         licence="none stated; the publishers ask for a citation",
         get="aclImdb_v1.tar.gz (Maas et al. 2011), then `heedful data prepare imdb --from aclImdb`",
-        recipe=Recipe(
-            labels=SENTIMENT,
-            lengths=Lengths(below=400),
-            dev_fraction=0.2,
-            test_sample=0.2,
-            blank="<br />",
-        ),
+        recipe=Recipe(labels=SENTIMENT, lengths=Lengths(below=400), dev_fraction=0.2, test_sample=0.2, blank="<br />"),
         min_df=10,
         published=Table1Row(13916, 179, (12500, 12500), (2184, 2172), 0.88, "f1"),
     ),
@@ -159,10 +150,7 @@ _KNOWN: dict[str, Entry] = {
         licence="none stated; public Usenet posts, long distributed freely",
         get="20news-bydate.tar.gz, then `heedful data prepare 20news --from FOLDER`",
         recipe=Recipe(
-            labels=("baseball", "hockey"),
-            lengths=Lengths(below=501),
-            dev_fraction=0.2,
-            split_field="jw_split",
+            labels=("baseball", "hockey"), lengths=Lengths(below=501), dev_fraction=0.2, split_field="jw_split"
         ),
         min_df=2,
         published=Table1Row(8853, 115, (716, 710), (151, 183), 0.94, "f1"),
@@ -280,11 +268,7 @@ OTHERS: dict[str, Other] = {
     "agreement_linzen": Other(
         "the number of a verb from the words before it, Wikipedia", "CC BY-NC 4.0", NUMBER, "whitespace", True
     ),
-    "amazon5": Other(
-        "Amazon reviews, one to five stars",
-        "none stated (research use)",
-        STARS,
-    ),
+    "amazon5": Other("Amazon reviews, one to five stars", "none stated (research use)", STARS),
     "amazon_reviews": Other("Amazon reviews", "none stated (research use)", SENTIMENT),
     "cad_nli": Other("counterfactually edited SNLI", "Apache-2.0", NLI),
     "eraser_movies": Other("movie reviews with human rationales", "none stated", SENTIMENT),

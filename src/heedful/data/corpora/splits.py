@@ -92,20 +92,13 @@ def sample_test(groups: Mapping[Group, list[T]], recipe: Recipe, seed: int, note
 
 
 def complete_splits(
-    groups: Mapping[Group, list[T]],
-    label_of: Callable[[T], str],
-    recipe: Recipe,
-    seed: int,
-    notes: list[str],
+    groups: Mapping[Group, list[T]], label_of: Callable[[T], str], recipe: Recipe, seed: int, notes: list[str]
 ) -> dict[Split, list[T]]:
     """Rows without a split are for training; a missing test and dev split are drawn from them."""
     splits: dict[Split, list[T]] = {split: list(groups.get(split, [])) for split in SPLITS}
     pool = groups.get(None, [])
     splits["train"] += pool
-    plan: tuple[tuple[int, Split, float], ...] = (
-        (2, "test", recipe.test_fraction),
-        (3, "dev", recipe.dev_fraction),
-    )
+    plan: tuple[tuple[int, Split, float], ...] = ((2, "test", recipe.test_fraction), (3, "dev", recipe.dev_fraction))
     for stream, split, fraction in plan:
         missing = not splits[split] and splits["train"] and fraction > 0
         if missing and (split == "dev" or pool):

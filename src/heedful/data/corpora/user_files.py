@@ -17,13 +17,7 @@ from heedful.data.corpora.describe import Content, content_of
 from heedful.data.corpora.labels import label_name
 from heedful.data.corpora.recipe import Lengths, Recipe
 from heedful.data.corpora.splits import files_for_split
-from heedful.data.formats.columns import (
-    ColumnNames,
-    choose_columns,
-    has_label_column,
-    lacking,
-    text_columns,
-)
+from heedful.data.formats.columns import ColumnNames, choose_columns, has_label_column, lacking, text_columns
 from heedful.data.formats.evidence import evidence_spans
 from heedful.data.formats.rows import SPLIT_NAMES, Ledger, Raw, Spans
 from heedful.data.formats.simple import split_files

@@ -75,12 +75,7 @@ def unseen_words(corpus: Corpus, n: int) -> list[str]:
 
 
 def _plant(
-    examples: Sequence[Example],
-    split: Split,
-    options: PlantConfig,
-    words: list[str],
-    labels: int,
-    rng: Generator,
+    examples: Sequence[Example], split: Split, options: PlantConfig, words: list[str], labels: int, rng: Generator
 ) -> list[Example]:
     """Each text draws as much, whatever becomes of it."""
     made = []

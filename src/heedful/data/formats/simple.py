@@ -49,10 +49,7 @@ def split_files(folder: Path) -> list[tuple[Split | None, Path]]:
 
 
 def read_simple(
-    files: Iterable[tuple[Split | None, Path]],
-    ledger: Ledger,
-    text_field: str = "text",
-    split_field: str | None = None,
+    files: Iterable[tuple[Split | None, Path]], ledger: Ledger, text_field: str = "text", split_field: str | None = None
 ) -> Iterator[Raw]:
     """`text_field` is taken where a row has it, else `text`; `split_field` can overrule the file's split."""
     for split, path in files:
@@ -62,9 +59,7 @@ def read_simple(
                     row = before_verb(row)
                 except (KeyError, TypeError, ValueError):
                     ledger.bad(
-                        path,
-                        line,
-                        "the 'verb_index', 'label' and 'n_attractors' of an agreement sentence do not fit",
+                        path, line, "the 'verb_index', 'label' and 'n_attractors' of an agreement sentence do not fit"
                     )
                     continue
             text = row.get(text_field, row.get("text"))

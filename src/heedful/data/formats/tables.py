@@ -52,11 +52,7 @@ def file_format(path: Path) -> Format | None:
 
 
 def read_table(
-    path: Path,
-    ledger: Ledger,
-    delimiter: str | None = None,
-    header: bool = True,
-    wanted: Sequence[str] = (),
+    path: Path, ledger: Ledger, delimiter: str | None = None, header: bool = True, wanted: Sequence[str] = ()
 ) -> InputTable:
     """Without a header the columns are called 1, 2, 3 ... `wanted` columns help to see the delimiter."""
     kind = file_format(path)

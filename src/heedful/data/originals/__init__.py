@@ -68,9 +68,7 @@ ORIGINALS: dict[str, Original] = {
         partial(class_csv.read, classes=class_csv.TOPICS, fields=3), ("train.csv",), ("yahoo_answers_csv",)
     ),
     "amazon_full": Original(
-        partial(class_csv.read, classes=class_csv.STARS, fields=2),
-        ("train.csv",),
-        ("amazon_review_full_csv",),
+        partial(class_csv.read, classes=class_csv.STARS, fields=2), ("train.csv",), ("amazon_review_full_csv",)
     ),
     "yelp": Original(
         partial(class_csv.read, classes=class_csv.STARS, fields=1), ("train.csv",), ("yelp_review_full_csv",)

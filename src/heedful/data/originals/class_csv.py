@@ -16,20 +16,8 @@ from heedful.records import Split
 SPLITS: tuple[Split, ...] = ("train", "test")
 STARS = ("1 star", "2 stars", "3 stars", "4 stars", "5 stars")
 TOPICS = (  # classes.txt of the distribution
-    *(
-        "Society & Culture",
-        "Science & Mathematics",
-        "Health",
-        "Education & Reference",
-        "Computers & Internet",
-    ),
-    *(
-        "Sports",
-        "Business & Finance",
-        "Entertainment & Music",
-        "Family & Relationships",
-        "Politics & Government",
-    ),
+    *("Society & Culture", "Science & Mathematics", "Health", "Education & Reference", "Computers & Internet"),
+    *("Sports", "Business & Finance", "Entertainment & Music", "Family & Relationships", "Politics & Government"),
 )
 
 

@@ -149,11 +149,7 @@ class Encoded:
 
 
 def encode(
-    examples: Sequence[Example],
-    text: TextEncoder,
-    n_labels: int,
-    device: torch.device = CPU,
-    sentences: bool = False,
+    examples: Sequence[Example], text: TextEncoder, n_labels: int, device: torch.device = CPU, sentences: bool = False
 ) -> Encoded:
     """Look up the words of all examples, once; batches will be on `device`.
 

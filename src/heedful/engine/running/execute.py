@@ -19,14 +19,7 @@ from heedful.store.run import Run
 if TYPE_CHECKING:
     from heedful.engine.running.executor import Executor
 
-PARTS = (
-    "",
-    "results",
-    "results/kept",
-    "texts",
-    "explainers",
-    "pretrained",
-)  # of a run's folder, with files of ours
+PARTS = ("", "results", "results/kept", "texts", "explainers", "pretrained")  # of a run's folder, with files of ours
 Engine = Literal["here", "local", "ray"]
 
 
@@ -67,12 +60,7 @@ def execute(
 
 
 def work(
-    schedule: Schedule,
-    workspace: Workspace,
-    progress: Progress,
-    engine: Engine,
-    cores: int,
-    address: str | None,
+    schedule: Schedule, workspace: Workspace, progress: Progress, engine: Engine, cores: int, address: str | None
 ) -> None:
     """By workers beside this process, on this machine or on a cluster."""
     with TaskDisplay(progress, schedule) as display:
@@ -97,11 +85,7 @@ def train_one(config: RunConfig, workspace: Workspace, progress: Progress) -> Ru
 
 
 def run_here(
-    schedule: Schedule,
-    workspace: Workspace,
-    progress: Progress,
-    strict: bool,
-    executor: Executor | None = None,
+    schedule: Schedule, workspace: Workspace, progress: Progress, strict: bool, executor: Executor | None = None
 ) -> None:
     """In this process: Ctrl-C and the bars of a single task work as one expects."""
     from heedful.engine.running.executor import Executor
@@ -136,10 +120,7 @@ def publish(report: Report, workspace: Workspace) -> None:
 def tidy(planned: Plan, workspace: Workspace, progress: Progress) -> None:
     """Remove what killed processes have left half-written, here and in the runs of the plan."""
     runs = {workspace.runs / task.run for task in planned.tasks.values()}
-    folders = [
-        workspace.runs,
-        *(path / part for path in runs for part in PARTS),
-    ]
+    folders = [workspace.runs, *(path / part for path in runs for part in PARTS)]
     removed = [path for folder in folders for path in clean(folder)]
     if removed:
         progress.say(f"removed {len(removed)} half-written files of processes that are gone")

@@ -45,10 +45,7 @@ class DataSource:
 
 
 def source_fingerprint(
-    dataset: str,
-    options: DataOptions | None = None,
-    data_dirs: Sequence[Path] = (),
-    hash_file: HashFile = sha256,
+    dataset: str, options: DataOptions | None = None, data_dirs: Sequence[Path] = (), hash_file: HashFile = sha256
 ) -> str:
     return find_data(dataset, options or DataOptions(), data_dirs, hash_file).fingerprint
 
@@ -99,11 +96,7 @@ def load_corpus(dataset: str, options: DataOptions, data_dirs: Sequence[Path] = 
 
 
 def read_split(
-    dataset: str,
-    options: DataOptions,
-    split: Split,
-    limit: int | None,
-    data_dirs: Sequence[Path] = (),
+    dataset: str, options: DataOptions, split: Split, limit: int | None, data_dirs: Sequence[Path] = ()
 ) -> SplitTexts:
     """`limit` texts of a split, evenly spread (corpora are often sorted by label); None: all."""
     if options.edit is not None:  # what an edit does to a text may depend on those before it

@@ -78,8 +78,7 @@ def as_the_model_reads(
     used = sorted(used_labels(examples))
     if len(source.labels) == 1 and used:  # the answer is a number, and no label could be it
         warnings.warn(
-            f"{source.name} answers with a number: what {dataset} says beside its texts is not used.",
-            stacklevel=2,
+            f"{source.name} answers with a number: what {dataset} says beside its texts is not used.", stacklevel=2
         )
         return {place: replace(example, label=None) for place, example in examples.items()}
     label_map = options.label_map or {}

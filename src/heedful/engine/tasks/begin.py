@@ -70,11 +70,7 @@ def begin_fresh(config: RunConfig, corpus: Corpus, data_dirs: Sequence[Path]) ->
 
 
 def fresh_network(
-    config: RunConfig,
-    corpus: Corpus,
-    text: WordEncoder,
-    words: Sequence[Words],
-    data_dirs: Sequence[Path],
+    config: RunConfig, corpus: Corpus, text: WordEncoder, words: Sequence[Words], data_dirs: Sequence[Path]
 ) -> tuple[AttentiveClassifier, dict[str, Any] | None]:
     vectors, vocabulary = None, text.vocabulary
     model_config: ModelConfig = config.model

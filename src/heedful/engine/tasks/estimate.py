@@ -115,8 +115,7 @@ def estimate(plan: Plan, workspace: Workspace, cores: int | None = None, *, publ
         for name, here in by_dataset.items()
     }
     memory = n_cores * max(
-        (worker_memory(run_config(task), by_dataset[task.config.dataset]) for task in plan.of("train")),
-        default=0,
+        (worker_memory(run_config(task), by_dataset[task.config.dataset]) for task in plan.of("train")), default=0
     )
     return Estimate(
         kinds_of(plan.tasks.values()),

@@ -249,12 +249,7 @@ def _add(tasks: dict[str, Task], run: Task, asked: Sequence[tuple[Request, list[
             others=tuple((name, other.run) for name, other in others.items()),
         )
         summary = replace(
-            rows,
-            kind="summarise",
-            key=summary_key(key, code(one.experiment)),
-            needs=(key,),
-            inputs=(),
-            others=(),
+            rows, kind="summarise", key=summary_key(key, code(one.experiment)), needs=(key,), inputs=(), others=()
         )
         tasks[rows.key], tasks[summary.key] = rows, summary
 

@@ -150,12 +150,7 @@ def _data_values(options: DataOptions, scores: str | None = None) -> dict[str, A
     if options.edit is not None:
         found, settings = parse_edit(options.edit)
         told = settings.model_dump(mode="json", exclude={"base"} if scores else None)
-        values["edit"] = {
-            "name": options.edit.name,
-            "version": found.version,
-            "options": told,
-            "scores": scores,
-        }
+        values["edit"] = {"name": options.edit.name, "version": found.version, "options": told, "scores": scores}
     for name in ("dev_file", "test_file"):
         values[name] = None if values[name] is None else Path(values[name]).name
     return values

@@ -52,12 +52,7 @@ class AdversarialConfig(AttentionChoice):
     programs: int = Field(default=20, ge=0, le=1_000_000, exclude_if=lambda value: value == 20)
 
 
-def run(
-    model: Network,
-    batches: Batches,
-    config: AdversarialConfig,
-    rng: np.random.Generator,
-) -> Iterator[Chunk]:
+def run(model: Network, batches: Batches, config: AdversarialConfig, rng: np.random.Generator) -> Iterator[Chunk]:
     """Rows: `jsd` (epsilon-max JSD), `delta_y`, `bound`, `exact`, `ceiling`, `attention`, `adversarial`.
 
     `bound` is an upper bound of the true epsilon-max JSD, and `exact` says that `jsd` reaches it; `ceiling`
@@ -180,15 +175,7 @@ def compare(evidence: Evidence) -> Comparison:
         bound = mean_of([number_at(one, "mean_bound") for one in found])
         cells = (seeds(ours), number(bound), *map(number, (above, proved, adam, gap)))
         rows.append((*setting, *cells))
-    header = (
-        *SETTING,
-        "ε-max JSD, found",
-        "upper bound",
-        "share > .5",
-        "proved optimal",
-        "Adam's",
-        "missed by Adam",
-    )
+    header = (*SETTING, "ε-max JSD, found", "upper bound", "share > .5", "proved optimal", "Adam's", "missed by Adam")
     note = (
         "The greatest Jensen-Shannon divergence (at most ln 2 = 0.693) from the model's attention that leaves "
         "the prediction within ε: mean over texts of what was found and of the upper "

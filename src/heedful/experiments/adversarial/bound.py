@@ -170,10 +170,7 @@ def support(v: Floats, y: Floats, epsilon: float) -> Floats:
         lost = np.where(v < 0, -v * falls, 0.0).max(1)
         up = np.maximum(v, 0.0)
         order = np.argsort(-np.where(up > 0, up / y, 0.0), axis=1, kind="stable")
-        up, of = (
-            np.take_along_axis(up, order, axis=1),
-            np.take_along_axis(np.tile(y, (len(v), 1)), order, axis=1),
-        )
+        up, of = (np.take_along_axis(up, order, axis=1), np.take_along_axis(np.tile(y, (len(v), 1)), order, axis=1))
         level = np.cumsum(up, axis=1) / (epsilon + np.cumsum(of, axis=1))  # (directions, labels that share)
         won = np.cumsum(np.where(up > 0, up * np.log(up / of), 0.0), axis=1) - np.cumsum(up, axis=1) * np.log(level)
         valid = (up > 0) & (up >= of * level * (1 - 1e-12))

@@ -100,10 +100,7 @@ def reasons(trial: Result) -> Iterator[Reason]:
 
 COLUMNS = {
     "conicity": Column(
-        "conicity of the states",
-        0,
-        1,
-        "Near 1: all states of the text point one way, whatever their words are.",
+        "conicity of the states", 0, 1, "Near 1: all states of the text point one way, whatever their words are."
     ),
     "chance": Column("conicity of random directions", 0, 1, "1 / √n of n states.", drawn=False),
 }

@@ -266,7 +266,7 @@ HEADS = Experiment(
     judge=verdict,
     scale="share of the heads that hardly change the prediction",
     takes=Takes(
-        forwards=(5, 0),  # of a model with one head; each further head takes two more
+        forwards=(5, 0)  # of a model with one head; each further head takes two more
     ),
     pages=Presentation(
         statistics=(

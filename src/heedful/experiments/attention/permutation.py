@@ -53,12 +53,7 @@ class PermutationConfig(AttentionChoice):
     permutations: int = Field(default=100, ge=1, le=100_000)
 
 
-def run(
-    model: Network,
-    batches: Batches,
-    config: PermutationConfig,
-    rng: np.random.Generator,
-) -> Iterator[Chunk]:
+def run(model: Network, batches: Batches, config: PermutationConfig, rng: np.random.Generator) -> Iterator[Chunk]:
     """Rows: `median`, `mean` and `max` of the TVD over the permutations; undefined without words."""
     from heedful.experiments.edited_attention.observe import in_float64, observer
 

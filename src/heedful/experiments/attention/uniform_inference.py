@@ -147,7 +147,7 @@ UNIFORM_INFERENCE = Experiment(
     judge=verdict,
     scale="change of the prediction when the attention is made uniform, 1 being all of it",
     takes=Takes(
-        forwards=(3, 0),  # of one layer; each further layer takes one more
+        forwards=(3, 0)  # of one layer; each further layer takes one more
     ),
     pages=Presentation(
         statistics=(

@@ -44,10 +44,7 @@ if TYPE_CHECKING:
 RANDOM = "random"
 ATTENTION = "attention"
 MEASURES = ("tau", "same_first", "overlap", "spearman", "weighted_tau")
-EXPECTED = (
-    "same_first",
-    "overlap",
-)  # measures whose value under a random order depends on the length of the text
+EXPECTED = ("same_first", "overlap")  # measures whose value under a random order depends on the length of the text
 
 
 class CorrelationConfig(Config):
@@ -241,11 +238,7 @@ def _statistic(title: str, pair: str) -> Statistic:
 
 COLUMNS = {
     "tau": Column(
-        "Kendall's τ",
-        -1,
-        1,
-        "1: both rank the words alike; 0: no relation; −1: they rank them in reverse.",
-        bins=40,
+        "Kendall's τ", -1, 1, "1: both rank the words alike; 0: no relation; −1: they rank them in reverse.", bins=40
     ),
     "same_first": Column("same strongest word", 0, 1, "1: both put the same word first; 0: they do not.", bins=2),
     "spearman": Column("Spearman's ρ", -1, 1, "As τ, on ranks: 1 is full agreement, 0 none."),
@@ -272,10 +265,7 @@ CORRELATION = Experiment(
         _measure("tau_g", "τ of attention and gradient × input", "τ gradient", "attention/gradient_x_input"),
         _measure("tau_loo", "τ of attention and leave-one-out", "τ leave-one-out", "attention/omission"),
         _measure(
-            "tau_reference",
-            "τ of gradient × input and leave-one-out",
-            "τ of the two",
-            "gradient_x_input/omission",
+            "tau_reference", "τ of gradient × input and leave-one-out", "τ of the two", "gradient_x_input/omission"
         ),
         Measure(
             "same_first",

@@ -61,8 +61,7 @@ def cells(evidence: Evidence) -> Iterator[Cell]:
                 taus = [tau for tau in taus if tau and tau["mean"] is not None]
                 if taus:
                     columns = zip(
-                        *(evidence.theirs(setting, f"{pair}.{where}.tau.{name}") for name in NUMBERS),
-                        strict=True,
+                        *(evidence.theirs(setting, f"{pair}.{where}.tau.{name}") for name in NUMBERS), strict=True
                     )
                     theirs = [None if None in row else row for row in columns]
                     std, sig = (sum(tau[key] for tau in taus) / len(taus) for key in NUMBERS[1:])

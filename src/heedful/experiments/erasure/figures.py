@@ -28,10 +28,7 @@ def difference_points(trial: Result) -> Spec:
     groups, names = groups_of(js.predicted, trial.labels)
     drawn = some(np.flatnonzero(~np.isnan(js.value) & ~np.isnan(gap)))
     most = float(np.abs(js.value[drawn]).max(initial=0.05))
-    scales = (
-        alt.Scale(domain=[min(0.0, float(gap[drawn].min(initial=0.0))), 1.0]),
-        alt.Scale(domain=[-most, most]),
-    )
+    scales = (alt.Scale(domain=[min(0.0, float(gap[drawn].min(initial=0.0))), 1.0]), alt.Scale(domain=[-most, most]))
     titles = ("Δα: weight of the most attended item − of the other", "ΔJS (nats)")
     zero = chart([{"x": 0.0, "y": 0.0}, {"x": 1.0, "y": 0.0}]).mark_line(color=variable("quiet"), strokeDash=[4, 4])
     line = zero.encode(
@@ -66,10 +63,7 @@ def flip_bars(summary: Mapping[str, Any]) -> Spec:
 def share_boxes(lines: Mapping[str, Mapping[str, float | None]], names: Mapping[str, str]) -> Spec:
     """Quartiles of the share removed, one box for each ranking: thin lines from 5 to 95 percent."""
     rows: Data = [
-        {
-            "ranking": names[key],
-            **{q: round(line[q] or 0.0, 4) for q in ("q05", "q25", "q50", "q75", "q95", "mean")},
-        }
+        {"ranking": names[key], **{q: round(line[q] or 0.0, 4) for q in ("q05", "q25", "q50", "q75", "q95", "mean")}}
         for key, line in lines.items()
         if line["q50"] is not None
     ]

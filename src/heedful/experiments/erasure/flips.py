@@ -96,13 +96,7 @@ FLIPS = Experiment(
     version="3",
     summarise=summarise,
     measures=(
-        Measure(
-            "flips",
-            "decision changed without the most attended item",
-            "flips",
-            "flip_top",
-            "overall.flip_top",
-        ),
+        Measure("flips", "decision changed without the most attended item", "flips", "flip_top", "overall.flip_top"),
     ),
     judge=flips_verdict,
     scale="share of the texts whose decision changes without the most attended item",

@@ -9,14 +9,7 @@ import pyarrow as pa
 
 from heedful.experiments.framework.comparison import SETTING, Comparison, Evidence, Table, mean_of, number, seeds
 from heedful.experiments.framework.description import Column, Reason, Result, number_at, places_by
-from heedful.experiments.framework.verdict import (
-    Grade,
-    Judgement,
-    Verdict,
-    Wording,
-    known,
-    percent,
-)
+from heedful.experiments.framework.verdict import Grade, Judgement, Verdict, Wording, known, percent
 from heedful.figures.figure import Figure, method_name
 from heedful.measure.columns import Floats, column, rows_of
 from heedful.measure.paired import sign_flip_test

@@ -66,11 +66,7 @@ def explainers_of(config: ImportanceSetsConfig) -> list[str]:
 
 
 def run(
-    model: Network,
-    batches: Batches,
-    config: ImportanceSetsConfig,
-    rng: Generator,
-    states: States | None = None,
+    model: Network, batches: Batches, config: ImportanceSetsConfig, rng: Generator, states: States | None = None
 ) -> Iterator[Chunk]:
     """One row for each text and `ranking` (each draw of the random one is a ranking): `removed` (items gone at the
     first flip; undefined: never), `share` of the items, and the size of the smallest flipping set (`smallest_low`,

@@ -8,14 +8,7 @@ import numpy as np
 
 from heedful.experiments.framework.comparison import SETTING, Comparison, Evidence, Table, mean_of, number, seeds
 from heedful.experiments.framework.description import Column, Reason, Result, number_at, places_by
-from heedful.experiments.framework.verdict import (
-    Grade,
-    Judgement,
-    Verdict,
-    Wording,
-    known,
-    percent,
-)
+from heedful.experiments.framework.verdict import Grade, Judgement, Verdict, Wording, known, percent
 from heedful.figures.figure import Figure
 from heedful.measure.columns import Floats, column
 from heedful.measure.paired import mcnemar
@@ -209,19 +202,9 @@ def flips_compare(evidence: Evidence) -> Comparison:
             _percent(mean_of([number_at(one, f"by_margin.{name}.top.percent") for one in found])) for name in MARGINS
         ]
         told = "-" if p is None else f"{p:.2g}" if p > 0 else "< 1e-300"
-        rows.append(
-            (
-                *setting,
-                f"ours ({len(found)} seed{'s' * (len(found) > 1)})",
-                *map(_percent, means),
-                told,
-                *near,
-            )
-        )
+        rows.append((*setting, f"ours ({len(found)} seed{'s' * (len(found) > 1)})", *map(_percent, means), told, *near))
         for source, *theirs in zip(
-            evidence.sources,
-            *(evidence.theirs(setting, f"overall.{cell}.percent") for cell in CELLS),
-            strict=True,
+            evidence.sources, *(evidence.theirs(setting, f"overall.{cell}.percent") for cell in CELLS), strict=True
         ):
             if any(value is not None for value in theirs):
                 rows.append((*setting, source, *map(_percent, theirs), "-", *["-"] * len(MARGINS)))

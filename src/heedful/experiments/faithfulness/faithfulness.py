@@ -189,12 +189,6 @@ FAITHFULNESS = Experiment(
     ),
     audit=ForAudit(
         measures=METHOD_MEASURES,
-        within_budget={
-            "operators": ("delete", "mask"),
-            "points": 5,
-            "draws": 8,
-            "beam": 1,
-            "control_draws": 5,
-        },
+        within_budget={"operators": ("delete", "mask"), "points": 5, "draws": 8, "beam": 1, "control_draws": 5},
     ),
 )

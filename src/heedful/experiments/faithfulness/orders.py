@@ -231,9 +231,7 @@ def limits_of(text: Text, sets: Bools, f: Floats, flips: Bools, draws: Curves) -
     exact = len(sets) == 2**levels.n
     without, only = (level_means(which, f, levels.sizes) for which in (sets, ~sets))  # (levels,)
     known = Curves(
-        np.where(np.isnan(without), draws.without, without),
-        np.where(np.isnan(only), draws.only, only),
-        draws.flips,
+        np.where(np.isnan(without), draws.without, without), np.where(np.isnan(only), draws.only, only), draws.flips
     )
     drawn = metrics_of(text, known)
     floor = {name: float(values.mean()) for name, values in drawn.items()}
@@ -296,7 +294,4 @@ def _tiny(text: Text) -> float:
 def sampled(text: Text, without: Floats, only: Floats) -> tuple[Floats, Floats]:
     """f at FRACTIONS of the words along the deletion and the insertion curve, (levels,) -> (11,) each."""
     place = np.concatenate([[0], text.levels.sizes]) / text.levels.n
-    return (
-        np.interp(FRACTIONS, place, [text.whole, *without]),
-        np.interp(FRACTIONS, place, [text.empty, *only]),
-    )
+    return (np.interp(FRACTIONS, place, [text.whole, *without]), np.interp(FRACTIONS, place, [text.empty, *only]))

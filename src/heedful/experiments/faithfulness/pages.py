@@ -221,18 +221,14 @@ def reasons(trial: Result) -> Iterator[Reason]:
     value = column(rows, f"{MAIN}_normalised")
     name = method_name(best)
     yield Reason(
-        "Its words decide",
-        f"Removing the first words of {name} does all that is possible.",
-        places_by(rows, -value),
+        "Its words decide", f"Removing the first words of {name} does all that is possible.", places_by(rows, -value)
     )
     missed = f"Removing the first words of {name} does less than a random order, and others would do much."
     room = column(rows, f"{MAIN}_best") - column(rows, f"{MAIN}_floor")
     yield Reason("Its words do not matter", missed, places_by(rows, np.where(value < 0, -room, np.nan)))
     spread = _range_over(groups)
     yield Reason(
-        "Methods disagree most",
-        "The difference between the best and the worst method.",
-        places_by(rows, -spread),
+        "Methods disagree most", "The difference between the best and the worst method.", places_by(rows, -spread)
     )
 
 

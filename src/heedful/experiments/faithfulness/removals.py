@@ -61,13 +61,7 @@ class Removals:
     """One way of removing words from the texts of one batch."""
 
     def __init__(
-        self,
-        model: Network,
-        batch: Batch,
-        words: Sequence[Ints],
-        whole: Tensor,
-        target: Tensor,
-        operator: str,
+        self, model: Network, batch: Batch, words: Sequence[Ints], whole: Tensor, target: Tensor, operator: str
     ) -> None:
         """`words`: the word of each token of a text, -1 where it is none, (length,) for each text; `whole`: the
         logits of the texts as they are (batch, outputs); target (batch,)."""

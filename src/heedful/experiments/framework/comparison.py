@@ -94,9 +94,7 @@ def measures_beside(title: str, measures: Sequence[Measure], evidence: Evidence)
     return Comparison(tables=(Table(title, header, tuple(rows)),) if rows else ())
 
 
-def beside(
-    cells: Sequence[tuple[tuple[str, ...], Spread, list[float | None]]],
-) -> list[tuple[str, ...]]:
+def beside(cells: Sequence[tuple[tuple[str, ...], Spread, list[float | None]]]) -> list[tuple[str, ...]]:
     """Rows of a table: what is compared, ours, theirs, and the difference beside what may be expected of it."""
     known = variation((ours, theirs) for _, ours, theirs in cells)
     return [(*about, seeds(o), *map(number, t), difference(o, t, known)) for about, o, t in cells]

@@ -22,19 +22,7 @@ from heedful.measure.columns import BINS, Bools, Floats, bin_of, column, quantil
 
 Line = dict[str, Any]
 
-__all__ = [
-    "BINS",
-    "Bools",
-    "Line",
-    "bin_of",
-    "column",
-    "grouped",
-    "mean",
-    "plain",
-    "quantiles",
-    "share",
-    "spread",
-]
+__all__ = ["BINS", "Bools", "Line", "bin_of", "column", "grouped", "mean", "plain", "quantiles", "share", "spread"]
 
 
 def grouped(table: pa.Table, line: Callable[[pa.Table], Line]) -> dict[str, Any]:
@@ -56,11 +44,7 @@ def grouped(table: pa.Table, line: Callable[[pa.Table], Line]) -> dict[str, Any]
 
 
 def spread(
-    values: Floats,
-    p: Floats | None = None,
-    *,
-    within: statistics.Range | None = None,
-    yes_or_no: bool = False,
+    values: Floats, p: Floats | None = None, *, within: statistics.Range | None = None, yes_or_no: bool = False
 ) -> Line:
     """n, undefined, mean, std, interval of the mean (low, high; inside what the measure can be, `within`; of a share,
     where the values are 1 and 0, `yes_or_no`), and with p-values sig_frac.
@@ -154,12 +138,7 @@ def copy_of(about: RunConfig | EvaluationConfig, edit: EditConfig | None = None,
         data = about.data
         if data.only is not None:
             data = data.model_copy(update={"only": None, "test_file": Path(about.dataset)})
-        values: dict[str, Any] = {
-            "dataset": about.dataset,
-            "data": data,
-            "seed": about.seed,
-            "vectors": about.vectors,
-        }
+        values: dict[str, Any] = {"dataset": about.dataset, "data": data, "seed": about.seed, "vectors": about.vectors}
         if about.model is None:
             values |= {"start": about.source, "training": FINE_TUNING}
         else:

@@ -133,12 +133,7 @@ def evidence_of(batch: Batch, experiment: str) -> Bools:
 
 
 def found_by_method(
-    methods: dict[str, Scorer],
-    batch: Batch,
-    output: Output,
-    evidence: Bools,
-    absolute: bool,
-    rngs: list[Generator],
+    methods: dict[str, Scorer], batch: Batch, output: Output, evidence: Bools, absolute: bool, rngs: list[Generator]
 ) -> Iterator[Chunk]:
     """A chunk for each method and control: `method`, `ranked_words`, `evidence_words` of them, `chance` (the
     share of the words that are evidence, which is what hit and precision of a random order are on average), and the
@@ -155,11 +150,7 @@ def found_by_method(
         FIRST_WORDS: -places.astype(np.float64),
     }
     n, m = real.sum(1), (evidence & real).sum(1)
-    about: Chunk = {
-        "ranked_words": n,
-        "evidence_words": m,
-        "chance": np.where(m > 0, m / np.maximum(n, 1), np.nan),
-    }
+    about: Chunk = {"ranked_words": n, "evidence_words": m, "chance": np.where(m > 0, m / np.maximum(n, 1), np.nan)}
     for name, method in methods.items():
         scores = by_word(method(batch, output), batch.passage).astype(np.float64)
         scores = measure.join_near(np.abs(scores) if absolute else scores, real)

@@ -145,9 +145,7 @@ def reasons(trial: Result) -> Iterator[Reason]:
     precision, auc = column(rows, "precision"), column(rows, "auc")
     told = method_title(method)
     yield Reason(
-        "The evidence is found",
-        f"By {told} it stands above the other words.",
-        places_by(rows, -precision, -auc),
+        "The evidence is found", f"By {told} it stands above the other words.", places_by(rows, -precision, -auc)
     )
     yield Reason("The evidence is missed", f"By {told} other words stand above it.", places_by(rows, precision, auc))
     others = [m for m in methods if m != method and m not in CONTROLS]

@@ -193,16 +193,7 @@ def compare(evidence: Evidence) -> Comparison:
                     "-",
                 )
             )
-    header = (
-        *SETTING,
-        "guide",
-        "seeds",
-        "F1 (std of seeds)",
-        *evidence.sources,
-        "accuracy",
-        "more than its own",
-        "p",
-    )
+    header = (*SETTING, "guide", "seeds", "F1 (std of seeds)", *evidence.sources, "accuracy", "more than its own", "p")
     note = (
         "A token-wise network (each word's embedding, 128 tanh units) under attention of four origins (Wiegreffe & "
         "Pinter 2019, section 3.3). Intervals hold other texts and other seeds; p flips the signs of texts."
@@ -252,11 +243,7 @@ def with_guide(base: RunConfig, guide: Guide, config: FrozenConfig) -> RunConfig
 
 
 def run(
-    model: Network,
-    batches: Batches,
-    config: FrozenConfig,
-    rng: np.random.Generator,
-    others: Mapping[str, OtherRun],
+    model: Network, batches: Batches, config: FrozenConfig, rng: np.random.Generator, others: Mapping[str, OtherRun]
 ) -> Iterator[Chunk]:
     """One row for each text, guide and seed: `guide`, `seed`, `truth`, what the token-wise model predicts
     (`token_wise`), 1 where it is `right`, 1 where the asked model is (`right_base`), and `tvd` of the two outputs."""

@@ -236,16 +236,7 @@ def compare(evidence: Evidence) -> Comparison:
                 share = "-" if line["below_optimum"] is None else f"{line['below_optimum']:.1%}"
                 best, exact = number(line["optimum"]["mean"]), number(one["adversary"]["mean"])
                 rows.append((*setting, name, *means, steep, best, share, exact))
-    header = (
-        *SETTING,
-        "λ",
-        "TVD",
-        "JSD",
-        "slope",
-        "optimum at the same TVD",
-        "texts below their optimum",
-        "ε-max JSD",
-    )
+    header = (*SETTING, "λ", "TVD", "JSD", "slope", "optimum at the same TVD", "texts below their optimum", "ε-max JSD")
     note = (
         "Fresh models trained for TVD(y, y_base) - λ KL(α ‖ α_base) (Wiegreffe & Pinter 2019, section 4): means over "
         "test texts with 95% intervals over texts. Slope: TVD paid for each nat of JSD since the λ before. Optimum: "
@@ -301,11 +292,7 @@ def runs(config: ImitationConfig, about: RunConfig | EvaluationConfig) -> Mappin
 
 
 def run(
-    model: Network,
-    batches: Batches,
-    config: ImitationConfig,
-    rng: np.random.Generator,
-    others: Mapping[str, OtherRun],
+    model: Network, batches: Batches, config: ImitationConfig, rng: np.random.Generator, others: Mapping[str, OtherRun]
 ) -> Iterator[Chunk]:
     """One row for each text and lambda: `tvd` of the outputs, `jsd` and `kl` of the attentions, `adversary`: the
     epsilon-max JSD of the text (the same for every lambda); `optimum`: the greatest JSD that leaves the base's output

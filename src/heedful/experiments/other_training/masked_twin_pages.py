@@ -32,10 +32,7 @@ WORDINGS: dict[Grade, Wording] = {
 }
 COLUMNS = {
     "drop": Column(
-        "probability lost with words hidden",
-        -1,
-        1,
-        "Above 0: the predicted label is less probable without the words.",
+        "probability lost with words hidden", -1, 1, "Above 0: the predicted label is less probable without the words."
     ),
     "sufficiency": Column(
         "probability lost with the others hidden", -1, 1, "Near 0: the strongest words alone are enough."
@@ -190,9 +187,7 @@ def reasons(trial: Result) -> Iterator[Reason]:
     ours, theirs = (by_text(trial.table, RANDOM, name) for name in ("correct", "twin_correct"))
     strange = "With random words hidden the twin still predicts the label, and the model does not."
     yield Reason(
-        "Strange without its words",
-        strange,
-        places_by(texts, -np.where(theirs > ours, theirs - ours, np.nan)),
+        "Strange without its words", strange, places_by(texts, -np.where(theirs > ours, theirs - ours, np.nan))
     )
     methods = [name for name in methods_of(trial.table) if name != RANDOM]
     if methods:

@@ -96,11 +96,7 @@ def figures(trial: Result) -> list[Figure]:
             "Each bar counts pairs of a text and another seed: how far the outputs of the two models are apart.",
             f"TVD between the outputs of seeds; {quartiles(line['tvd'])}.",
             histogram(
-                tvd,
-                trial.labels,
-                COLUMNS["tvd"].edges_of(tvd.value).tolist(),
-                "tvd",
-                "distance of the outputs (TVD)",
+                tvd, trial.labels, COLUMNS["tvd"].edges_of(tvd.value).tolist(), "tvd", "distance of the outputs (TVD)"
             ),
         ),
     ]
@@ -141,16 +137,7 @@ def compare(evidence: Evidence) -> Comparison:
     return Comparison(tables=(Table("Variance by seed", header, tuple(rows), note),) if rows else ())
 
 
-PAPERS = (
-    50,
-    257,
-    500231,
-    100078,
-    12504,
-    90754789,
-    8988812,
-    2,
-)  # beside the base model's, in the authors' code
+PAPERS = (50, 257, 500231, 100078, 12504, 90754789, 8988812, 2)  # beside the base model's, in the authors' code
 
 
 class SeedsConfig(Config):
@@ -167,11 +154,7 @@ def runs(config: SeedsConfig, about: RunConfig | EvaluationConfig) -> Mapping[st
 
 
 def run(
-    model: Network,
-    batches: Batches,
-    config: SeedsConfig,
-    rng: np.random.Generator,
-    others: Mapping[str, OtherRun],
+    model: Network, batches: Batches, config: SeedsConfig, rng: np.random.Generator, others: Mapping[str, OtherRun]
 ) -> Iterator[Chunk]:
     """One row for each text and other seed: `seed`, `jsd` and `tau` of the two attentions, `tvd` of the two outputs,
     1 in `same` where both decide alike."""

@@ -155,11 +155,7 @@ def figures(trial: Result) -> list[Figure]:
             "attention are apart. Left: both say the same.",
             f"TVD between trained and uniform attention; accuracy lost: {told}.",
             histogram(
-                tvd,
-                trial.labels,
-                COLUMNS["tvd"].edges_of(tvd.value).tolist(),
-                "tvd",
-                "distance of the outputs (TVD)",
+                tvd, trial.labels, COLUMNS["tvd"].edges_of(tvd.value).tolist(), "tvd", "distance of the outputs (TVD)"
             ),
         ),
         Figure(
@@ -180,15 +176,11 @@ def reasons(trial: Result) -> Iterator[Reason]:
     peak = column(first, "max_attention")
     helped = np.where(loss > 0, -loss, np.nan)
     yield Reason(
-        "Attention was needed",
-        "Only the models with trained attention are right.",
-        places_by(first, helped, -peak),
+        "Attention was needed", "Only the models with trained attention are right.", places_by(first, helped, -peak)
     )
     harmed = np.where(loss < 0, loss, np.nan)
     yield Reason(
-        "Attention was in the way",
-        "Only the models with uniform attention are right.",
-        places_by(first, harmed),
+        "Attention was in the way", "Only the models with uniform attention are right.", places_by(first, harmed)
     )
 
 
@@ -265,11 +257,7 @@ def runs(config: UniformConfig, about: RunConfig | EvaluationConfig) -> Mapping[
 
 
 def run(
-    model: Network,
-    batches: Batches,
-    config: UniformConfig,
-    rng: np.random.Generator,
-    others: Mapping[str, OtherRun],
+    model: Network, batches: Batches, config: UniformConfig, rng: np.random.Generator, others: Mapping[str, OtherRun]
 ) -> Iterator[Chunk]:
     """One row for each text and seed: `seed`, `truth`, what the two models of that seed predict (`trained`, `uniform`),
     1 where they are `right` and `right_uniform`, `loss` = right - right_uniform, and `tvd` of the two outputs."""

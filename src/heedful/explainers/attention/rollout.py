@@ -26,13 +26,7 @@ MAX_TOKENS = 128
 
 
 def rollout(
-    model: SelfAttends,
-    batch: Batch,
-    target: Tensor,
-    *,
-    layer: int = -1,
-    heads: Heads = None,
-    row: Row | None = None,
+    model: SelfAttends, batch: Batch, target: Tensor, *, layer: int = -1, heads: Heads = None, row: Row | None = None
 ) -> Scores:
     """Attention rollout (Abnar & Zuidema 2020, section 3, equation 1) up to `layer`. The same for every target.
 

@@ -38,13 +38,7 @@ MOVES = frozenset(_MOVES.split())  # what only moves numbers to other places
 
 
 def attention_x_norm(
-    model: SelfAttends,
-    batch: Batch,
-    target: Tensor,
-    *,
-    layer: int = -1,
-    heads: Heads = None,
-    row: Row | None = None,
+    model: SelfAttends, batch: Batch, target: Tensor, *, layer: int = -1, heads: Heads = None, row: Row | None = None
 ) -> Scores:
     """||sum over `heads` of alpha^h_ij f^h(x_j)|| of one `layer` (Kobayashi et al. 2020, section 3).
 

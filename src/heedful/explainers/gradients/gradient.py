@@ -65,12 +65,7 @@ def slopes(
 
 
 def _at_input(
-    model: Differentiable,
-    batch: Batch,
-    target: Tensor,
-    of: Of,
-    asked: tuple[Parts, ...],
-    hold_attention: bool,
+    model: Differentiable, batch: Batch, target: Tensor, of: Of, asked: tuple[Parts, ...], hold_attention: bool
 ) -> tuple[PathGradient, Tensor]:
     """The way from zero to x, and its last point: a step along it is there d f_c / d x . x."""
     if hold_attention:

@@ -106,13 +106,7 @@ def sweep(frame: Direction, rows: int, tolerance: float) -> tuple[Partial, Tenso
 
 
 def _variants(
-    frame: Direction,
-    start: int,
-    stop: int,
-    begin: int,
-    original: Tensor,
-    tolerance: float,
-    states: Tensor | None,
+    frame: Direction, start: int, stop: int, begin: int, original: Tensor, tolerance: float, states: Tensor | None
 ) -> tuple[Partial, Tensor]:
     """The variants of the words start <= t < stop, and the original's state before step `stop`."""
     batch, last = frame.mask.shape[1], frame.ends[0]

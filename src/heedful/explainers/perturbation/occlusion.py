@@ -102,10 +102,7 @@ def difference(link: Link, asked: OneWord, target: Tensor, of: Of, change: Chang
     Differences of probabilities are not taken of probabilities (`Link.change`): where the model is sure, they are far
     below what float32, or 1 - p in float64, can hold, and ranks would be those of rounding.
     """
-    before, after = (
-        asked.original.unsqueeze(1),
-        asked.changed,
-    )  # (batch, 1, outputs), (batch, length, outputs)
+    before, after = (asked.original.unsqueeze(1), asked.changed)  # (batch, 1, outputs), (batch, length, outputs)
     if change == "tvd":
         return link.size(link.change(before, after))
     places = target.unsqueeze(1).expand(after.shape[:2])  # (batch, length)

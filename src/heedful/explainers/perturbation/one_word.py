@@ -37,12 +37,7 @@ CONTEXTS: Mapping[type[Encoder], Callable[[AttentiveClassifier, TextsRead, int, 
     CNN: local_contexts,
     Average: local_contexts,
 }
-ATTENTIONS: tuple[type[Attention], ...] = (
-    Additive,
-    Dot,
-    General,
-    Uniform,
-)  # that look at one state at a time
+ATTENTIONS: tuple[type[Attention], ...] = (Additive, Dot, General, Uniform)  # that look at one state at a time
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,9 +34,7 @@ def bilstm_contexts(model: AttentiveClassifier, reading: TextsRead, rows: int, t
     after, forwards = sweep(_frame(model, encoder.forwards, 0, reading), rows, tolerance)
     before, backwards = sweep(_frame(model, encoder.backwards, 1, reading.turned()), rows, tolerance)
     before = Partial(
-        turned(before.m.unsqueeze(-1)).squeeze(-1),
-        turned(before.Z.unsqueeze(-1)).squeeze(-1),
-        turned(before.A),
+        turned(before.m.unsqueeze(-1)).squeeze(-1), turned(before.Z.unsqueeze(-1)).squeeze(-1), turned(before.A)
     )
     words = merge(before, after)
     if forwards is not None and backwards is not None:

@@ -187,11 +187,7 @@ def find_sentences(tokens: Tokens) -> Sentences:
     counts = torch.bincount(sentence, minlength=int(n.sum()))  # (all sentences,) words of each
     within = torch.arange(len(at), device=at.device) - (counts.cumsum(0) - counts)[sentence]
     return Sentences(
-        _groups(at, sentence, within, counts),
-        mask.flatten().nonzero().squeeze(1),
-        mask,
-        word,
-        number.clamp(min=0),
+        _groups(at, sentence, within, counts), mask.flatten().nonzero().squeeze(1), mask, word, number.clamp(min=0)
     )
 
 

@@ -72,12 +72,7 @@ _current = _Current()
 
 
 def _attend(
-    module: nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,
-    **options: Any,
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **options: Any
 ) -> Attended:
     if attention_mask is not None and attention_mask.dtype == torch.float64:
         # many models take the softmax in float32, where the least float64 is -inf: a row of padding, all of it masked,

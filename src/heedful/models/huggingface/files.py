@@ -136,11 +136,7 @@ def fingerprint(folder: Path) -> str:
 # How a classifier's logits are read, and what its labels are called: from its configuration and what the user says.
 
 
-PROBLEMS = (
-    "single_label_classification",
-    "multi_label_classification",
-    "regression",
-)  # the library's own names
+PROBLEMS = ("single_label_classification", "multi_label_classification", "regression")  # the library's own names
 
 
 def read_labels(

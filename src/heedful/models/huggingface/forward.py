@@ -146,12 +146,7 @@ def undisturbed(module: nn.Module, pad: int, learning: bool = False) -> Iterator
 @contextmanager
 def without_traces(module: nn.Module) -> Iterator[None]:
     """Asked for states or attentions, the library hooks itself into a module for good, and notes it there: undone."""
-    hooks = (
-        "_forward_hooks",
-        "_forward_hooks_with_kwargs",
-        "_forward_hooks_always_called",
-        "_forward_pre_hooks",
-    )
+    hooks = ("_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks")
     before = [(part, set(vars(part)), [set(vars(part)[name]) for name in hooks]) for part in module.modules()]
     try:
         yield

@@ -78,11 +78,7 @@ def load(
 
 
 def read_module(
-    folder: Path,
-    dtype: torch.dtype | None = None,
-    seed: int = 0,
-    place: str | Path | None = None,
-    **config: Any,
+    folder: Path, dtype: torch.dtype | None = None, seed: int = 0, place: str | Path | None = None, **config: Any
 ) -> tuple[Any, list[str]]:
     """The classifier of a folder, and the names of weights that its files lack: those are drawn from `seed`.
 
@@ -93,10 +89,7 @@ def read_module(
     place = place or folder
     if "auto_map" in read_config(folder) and not _known_to_library(folder):
         raise Mistake(f"{place} needs code that comes with it, and such code is never run.")
-    with (
-        quiet(),
-        torch.random.fork_rng(devices=[]),
-    ):  # fresh weights are drawn, and then replaced by the files'
+    with quiet(), torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and then replaced by the files'
         torch.manual_seed(seed)
         try:
             module, told = AutoModelForSequenceClassification.from_pretrained(

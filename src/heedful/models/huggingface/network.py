@@ -127,12 +127,7 @@ class HuggingFaceNetwork:
         return found.detach()
 
     def __call__(
-        self,
-        batch: Batch,
-        *,
-        x: Tensor | None = None,
-        x_query: Tensor | None = None,
-        edit: Edit | None = None,
+        self, batch: Batch, *, x: Tensor | None = None, x_query: Tensor | None = None, edit: Edit | None = None
     ) -> Output:
         batch = batch.to(self.device)
         if x is not None or x_query is not None:
@@ -257,8 +252,7 @@ class HuggingFaceNetwork:
                 else "it is read in windows that overlap, and its logits are their mean, weighted by pieces"
             )
             warnings.warn(
-                f"a text is longer than the {self.limit} tokens that {self._name} reads at once: {how}.",
-                stacklevel=3,
+                f"a text is longer than the {self.limit} tokens that {self._name} reads at once: {how}.", stacklevel=3
             )
         return found
 

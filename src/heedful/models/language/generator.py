@@ -25,7 +25,7 @@ from heedful.models.sequence import SpecialTokens
 from heedful.records import Asked, Batch
 
 
-class NextToken(Forward):
+class LastPlace(Forward):
     """One forward pass, of which only the last place is read: no (places x vocabulary) tensor is made."""
 
     def output(self, *args: Any, **given: Any) -> Any:
@@ -46,7 +46,7 @@ class NextToken(Forward):
 class Generator(HuggingFaceNetwork):
     """`network(batch)` answers `batch.asked`; `next(batch)` has the logits of every token."""
 
-    reader = NextToken
+    reader = LastPlace
 
     def __init__(self, module: nn.Module, probe: Probe, *, frame: SpecialTokens, limit: int | None = None) -> None:
         super().__init__(module, LOG_ODDS, 2, probe, frame=frame, limit=limit, has_query=True, long="refuse")

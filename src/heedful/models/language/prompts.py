@@ -30,7 +30,7 @@ class Prompt(Words):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Said(Words):
+class SaidWords(Words):
     """What has been said so far: `ids` are its tokens, `spans` (tokens, 2) their places in the text."""
 
     ids: tuple[int, ...] = ()
@@ -96,7 +96,7 @@ class PromptEncoder(PieceEncoder):
             raise Mistake(f"the tokenizer makes nothing of the continuation {short(text)}: it has no tokens.")
         return tuple(ids)
 
-    def said(self, ids: Sequence[int]) -> Said:
+    def said(self, ids: Sequence[int]) -> SaidWords:
         """What these tokens say, each with its place in the text."""
         text, spans = "", []
         for n in range(1, len(ids) + 1):
@@ -108,7 +108,7 @@ class PromptEncoder(PieceEncoder):
             spans.append((len(text), max(len(text), len(longer))))
             text = longer if len(longer) >= len(text) else text
         words = self.split(text)
-        return Said(text, words.forms, words.offsets, tuple(ids), np.array(spans, np.int32).reshape(-1, 2))
+        return SaidWords(text, words.forms, words.offsets, tuple(ids), np.array(spans, np.int32).reshape(-1, 2))
 
     def encode(self, texts: Sequence[Words], part: Part) -> Texts:
         """Ids of prompts, or of what has been said. Prompts hold the special tokens of their template as they are."""
@@ -139,13 +139,13 @@ class PromptEncoder(PieceEncoder):
         return Words(text, tuple(self.names([ids[i] for i in at])), np.array(visible, np.int32).reshape(-1, 2))
 
     def _spans(self, words: Words) -> NDArray[np.int32]:
-        if isinstance(words, Said) and words.spans is not None:
+        if isinstance(words, SaidWords) and words.spans is not None:
             return words.spans
         return self._pieces([words.text])[0][1]
 
     def _tokens(self, words: Words) -> tuple[list[int], NDArray[np.int64]]:
         """The tokens of a text, and the word of each: -1 for special tokens and for what the template wrote."""
-        if isinstance(words, Said) and words.spans is not None:
+        if isinstance(words, SaidWords) and words.spans is not None:
             ids, spans = list(words.ids), words.spans
         else:
             ids, spans = self._pieces([words.text])[0]

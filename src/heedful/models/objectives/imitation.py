@@ -76,12 +76,7 @@ class ImposedAttention(OfBase):
     version = "1"
 
     def loss(
-        self,
-        network: AttentiveClassifier,
-        train: Encoded,
-        training: TrainingConfig,
-        options: BaseOptions,
-        bases: Bases,
+        self, network: AttentiveClassifier, train: Encoded, training: TrainingConfig, options: BaseOptions, bases: Bases
     ) -> Loss:
         if not isinstance(network, ImposedClassifier):
             raise Mistake("the objective imposed needs a model with the setting `imposed`, the base's own sizes.")

@@ -47,12 +47,7 @@ class Objective(Protocol):
         ...
 
     def loss(
-        self,
-        network: Trainable,
-        train: Encoded,
-        training: TrainingConfig,
-        options: Any,
-        bases: Bases,
+        self, network: Trainable, train: Encoded, training: TrainingConfig, options: Any, bases: Bases
     ) -> Loss: ...
 
 
@@ -119,14 +114,7 @@ class CrossEntropy:
     def bases(self, options: Config) -> Mapping[str, RunConfig | str]:
         return {}
 
-    def loss(
-        self,
-        network: Trainable,
-        train: Encoded,
-        training: TrainingConfig,
-        options: Config,
-        bases: Bases,
-    ) -> Loss:
+    def loss(self, network: Trainable, train: Encoded, training: TrainingConfig, options: Config, bases: Bases) -> Loss:
         weight = label_weights(network, train, training)  # (labels,)
         if network.link is LOG_ODDS:
             positive = None if weight is None else weight[1]
@@ -152,14 +140,7 @@ class WithTerm(CrossEntropy):
         """Asked once, as `loss` is: the function that each step calls."""
         raise NotImplementedError
 
-    def loss(
-        self,
-        network: Trainable,
-        train: Encoded,
-        training: TrainingConfig,
-        options: Any,
-        bases: Bases,
-    ) -> Loss:
+    def loss(self, network: Trainable, train: Encoded, training: TrainingConfig, options: Any, bases: Bases) -> Loss:
         term = self.term(network, train, options)
         cross_entropy = super().loss(network, train, training, options, bases)
         return lambda output, batch: cross_entropy(output, batch) + term(output, batch)

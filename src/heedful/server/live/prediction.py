@@ -76,10 +76,7 @@ def heatmaps(explained: Explained) -> dict[str, list[tuple[str, Markup]]]:
     """The heatmaps of each method: (part, HTML); heatmap.html escapes what comes from the text."""
     return {
         a.method: [
-            (
-                part,
-                Markup(html(explained.parts[part], scores, a.signed, label=f"{a.method}, {part}", peak=a.peak)),
-            )
+            (part, Markup(html(explained.parts[part], scores, a.signed, label=f"{a.method}, {part}", peak=a.peak)))
             for part, scores in a.scores.items()
         ]
         for a in explained.attributions

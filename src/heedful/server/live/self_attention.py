@@ -150,10 +150,7 @@ def can_be_changed(model: LoadedModel) -> bool:
 def _pieces(model: LoadedModel, example: Example, batch: Batch) -> list[Piece]:
     """All tokens in the order in which the model reads them: those of the passage, then of the query."""
     found = []
-    for part, tokens, words in (
-        ("passage", batch.passage, example.passage),
-        ("query", batch.query, example.query),
-    ):
+    for part, tokens, words in (("passage", batch.passage, example.passage), ("query", batch.query, example.query)):
         if tokens is None or words is None:
             continue
         real, present = tokens.mask[0].tolist(), tokens.present[0].tolist()

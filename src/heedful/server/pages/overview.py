@@ -82,10 +82,7 @@ def _overview(site: Site, request: Request) -> Response:
     entries = list(site.library.entries().values())
     known = measures()
     measure_name = choice(request, "measure", list(known), next(iter(known)))
-    measure, view = (
-        known[measure_name],
-        choice(request, "view", list(VIEWS), "table").replace("list", "table"),
-    )
+    measure, view = (known[measure_name], choice(request, "view", list(VIEWS), "table").replace("list", "table"))
     sort = choice(request, "sort", list(SORTS), "name")
     chosen = {name: request.query_params.get(name, "") for name in ("dataset", "encoder", "attention")}
     words = request.query_params.get("q", "")[:200].lower().split()

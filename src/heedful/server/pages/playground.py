@@ -42,12 +42,7 @@ def _page(site: Site, request: Request, name: str, asked: dict[str, Any], look: 
     text = checked_text(asked.get("text") or "", "text")
     query = checked_text(asked.get("query") or "", "query")
     has_query = entry.info.get("task") != "classification"
-    data: dict[str, Any] = {
-        "run": entry.name,
-        "task": entry.info.get("task"),
-        "text": text,
-        "query": query or None,
-    }
+    data: dict[str, Any] = {"run": entry.name, "task": entry.info.get("task"), "text": text, "query": query or None}
     view = None
     names = asked.get("methods") or []
     names = names.split(",") if isinstance(names, str) else names
@@ -112,11 +107,7 @@ def _example(model: LoadedModel, text: str, query: str, asked: dict[str, Any]) -
 
 def _before(model: LoadedModel, example: Example) -> dict[str, Any]:
     p = model.predict(example)
-    return {
-        "text": example.passage.text,
-        "probabilities": p.tolist(),
-        "predicted": model.model.labels[int(p.argmax())],
-    }
+    return {"text": example.passage.text, "probabilities": p.tolist(), "predicted": model.model.labels[int(p.argmax())]}
 
 
 def subject(site: Site, name: str, asked: dict[str, Any]) -> tuple[RunEntry, Example]:

@@ -50,10 +50,7 @@ class MeasureOf:
         if about.low is not None and about.high is not None:
             return about.low, about.high
         low, high = results.range(files, self.measure.column, self.group)
-        low, high = (
-            about.low if about.low is not None else low,
-            about.high if about.high is not None else high,
-        )
+        low, high = (about.low if about.low is not None else low, about.high if about.high is not None else high)
         return low, high if high > low else low + 1.0
 
     def counts(self, results: StoredResults, files: Sequence[File], span: tuple[float, float]) -> dict[File, Counts]:

@@ -117,11 +117,7 @@ class StoredResults:
         found = list(self.query(sql, [plain_path(table[0]), *asked], table[0]).fetchnumpy().values())
         example, predicted, attention, n_words, value = (np.ma.asarray(array) for array in found)
         return Frame(
-            example.filled(-1),
-            predicted.filled(-1),
-            attention.filled(np.nan),
-            n_words.filled(0),
-            value.filled(np.nan),
+            example.filled(-1), predicted.filled(-1), attention.filled(np.nan), n_words.filled(0), value.filled(np.nan)
         )
 
     def histograms(
