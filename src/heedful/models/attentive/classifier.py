@@ -106,7 +106,8 @@ NO_DROPOUT = Dropout()
 class AttentiveClassifier(nn.Module):
     """The model of Jain & Wallace 2019, section 2, with or without a query: one code path for all tasks."""
 
-    can: ClassVar[frozenset[str]] = frozenset(CAPABILITIES) - {"self_attends"}  # one place attends, not every token
+    # not self_attends: one place attends, not every token
+    can: ClassVar[frozenset[str]] = frozenset(CAPABILITIES) - {"self_attends", "generates"}
 
     def __init__(
         self,
