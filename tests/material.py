@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from heedful import Explanation
 from heedful.experiments import Result, find
-from heedful.explanation.record import Attribution, Check, Cost, Explained
+from heedful.explanation.attribution import Attribution, Check, Cost
+from heedful.explanation.record import Explained
 from heedful.records import Example, Words
 from heedful.report.findings import Findings, Illustrated, choose
 from heedful.report.opening import Opening, typical

@@ -21,8 +21,8 @@ from heedful.errors import Mistake
 from heedful.explainers import Axiom, Scores, find
 from heedful.explainers.collect import Call, Collector, check_axiom, share
 from heedful.explainers.run import explain
+from heedful.explanation.attribution import Check
 from heedful.explanation.checks import check_columns
-from heedful.explanation.record import Check
 from heedful.models import build
 from heedful.models.model import Model
 from heedful.records import Batch, Example, TaskType

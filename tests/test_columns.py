@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 from collections.abc import Callable, Iterable
@@ -15,15 +16,17 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 
 from heedful import Explanation
 from heedful.errors import Mistake
 from heedful.explanation import files as explanation_file
+from heedful.explanation.attribution import Attribution, Check, Cost
 from heedful.explanation.checks import check_columns
-from heedful.explanation.columns import Columns
-from heedful.explanation.record import Attribution, Check, Cost, Explained, Part
+from heedful.explanation.columns import Cells, Columns
+from heedful.explanation.record import Explained
 from heedful.explanation.views import columns_of, views
-from heedful.records import Words
+from heedful.records import Axes, Part, Words
 
 LABELS = (("negative", "positive"), ("a", "b", "c"))
 CHECKS = (None, Check("gap", 0.2, False, 0.1, "raise n_steps"), Check("R²", None, False), Check("gap", 1e-9, True))
@@ -55,6 +58,12 @@ def explained(draw: st.DrawFn, id: str) -> Explained:
     def attribution(method: str) -> Attribution:
         signed, scored = draw(st.booleans()), draw(st.sets(st.sampled_from([*parts]), min_size=1))
         sign: Callable[[float], float] = float if signed else abs
+        axes: Axes = draw(st.sampled_from(["", "pairs", "layers"]))
+        n = sum(len(parts[p]) for p in parts if p in scored)
+        place = st.integers(0, n - 1)
+        two = st.tuples(place, place).map(lambda both: (-1, min(both), max(both)))
+        places = {"": st.nothing(), "pairs": two, "layers": st.tuples(st.integers(0, 3), place, st.just(-1))}[axes]
+        cells = sorted(draw(st.sets(places, max_size=5))) if axes else []
         return Attribution(
             method,
             draw(st.sampled_from(["attention", "saliency"])),
@@ -66,6 +75,8 @@ def explained(draw: st.DrawFn, id: str) -> Explained:
             Cost(draw(st.integers(0, 99)), draw(st.integers(0, 9))),
             {"n_steps": draw(st.sampled_from([5, 50]))},
             sign(draw(number)) if draw(st.booleans()) else None,
+            axes=axes,
+            cells=Cells.of(np.array(cells).reshape(-1, 3).T, [sign(draw(number)) for _ in cells]),
         )
 
     methods = draw(st.lists(st.sampled_from(["lrp", "lime", "attention"]), min_size=1, max_size=3, unique=True))
@@ -98,7 +109,7 @@ def test_records_become_columns_and_records_again(records: list[Explained]) -> N
     made = list(views(columns, at_once=7))
     assert all_of(made) == all_of(records)
     again = columns_of(made)
-    for name in ("examples", "texts", "positions", "attributions"):
+    for name in ("examples", "texts", "positions", "attributions", "cells"):
         for one, other in zip(vars(getattr(columns, name)).values(), vars(getattr(again, name)).values(), strict=True):
             np.testing.assert_array_equal(one, other)
     assert columns.scores.tobytes() == again.scores.tobytes()
@@ -138,6 +149,7 @@ def test_whole_columns_say_what_each_record_says(records: list[Explained]) -> No
     for fast, slow in zip(ex.normalised(), scaled, strict=True):
         for a, b in zip(fast.attributions, slow.attributions, strict=True):
             np.testing.assert_allclose(a.flat(), b.flat(), rtol=1e-12)
+            np.testing.assert_allclose(a.cells.score, b.cells.score, rtol=1e-12)
             assert (a.special is None) == (b.special is None)
             assert a.special is None or a.special == pytest.approx(b.special, rel=1e-12)
     for name in ex.methods:
@@ -163,7 +175,16 @@ def slow_by_word(e: Explained) -> Explained:
 
     def summed(a: Attribution) -> Attribution:
         found = {p: [np.add.reduce(s[g]) for g in groups[p]] for p, s in a.scores.items()}
-        return replace(a, scores={p: np.array(s) for p, s in found.items()})
+        joined: list[int] = []  # the word of each score
+        for p in a.scores:
+            n = len(set(joined))
+            joined += [n + k for i in range(len(a.scores[p])) for k, g in enumerate(groups[p]) if i in g]
+        cells: dict[tuple[int, int, int], list[float]] = {}
+        for layer, i, j, score in zip(*(column.tolist() for column in vars(a.cells).values()), strict=True):
+            cells.setdefault((layer, joined[i], -1 if j < 0 else joined[j]), []).append(score)
+        places = np.array(sorted(cells)).reshape(-1, 3).T
+        sums = [np.add.reduce(cells[place]) for place in sorted(cells)]
+        return replace(a, scores={p: np.array(s) for p, s in found.items()}, cells=Cells.of(places, sums))
 
     attributions = tuple(map(summed, e.attributions))
     return replace(e, **words, attributions=attributions, word_index={})  # type: ignore[arg-type]
@@ -185,7 +206,7 @@ def test_files_of_any_number_of_row_groups_keep_everything(
     assert whole.equals(ex.to_arrow()), "pieces are not to be seen"
     groups = pq.ParquetFile(folder / "x.parquet").metadata
     sizes = [groups.row_group(i).num_rows for i in range(groups.num_row_groups)]
-    longest = max((sum(len(a.flat()) for a in e.attributions) for e in records), default=0)
+    longest = max((sum(len(a.flat()) + len(a.cells) for a in e.attributions) for e in records), default=0)
     assert all(size <= max(rows, longest) for size in sizes)
     assert Explanation.from_json((folder / "x.json").read_text("utf-8")) == ex
     with (folder / "x.csv").open(encoding="utf-8", newline="") as file:
@@ -241,6 +262,71 @@ def broken(table: str | None, column: str, value: object, place: int) -> Columns
 def test_what_is_wrong_in_a_column_is_told_by_the_record(columns: Columns, message: str) -> None:
     with pytest.raises(Mistake, match=message):
         check_columns(columns)
+
+
+PAIRED = replace(PLAIN, axes="pairs", cells=Cells.of([[-1, -1], [0, 0], [0, 1]], [0.25, -1.5]))
+LAYERED = replace(PLAIN, method="probe", axes="layers", cells=Cells.of([[0, 1], [0, 1], [-1, -1]], [1.0, 0.5]))
+
+
+@pytest.mark.parametrize(
+    ("method", "cells", "message"),
+    [
+        (PAIRED, ([-1], [1], [0]), "cells that are not pairs of its 2 positions"),
+        (PAIRED, ([-1], [0], [2]), "cells that are not pairs of its 2 positions"),
+        (PAIRED, ([0], [0], [1]), "cells that are not pairs of its 2 positions"),
+        (PAIRED, ([-1, -1], [0, 0], [1, 1]), "two for one place"),
+        (PAIRED, ([-1, -1], [1, 0], [1, 1]), "not in ascending order"),
+        (LAYERED, ([-1], [0], [-1]), "cells that are not layers of its 2 positions"),
+        (LAYERED, ([0], [0], [1]), "cells that are not layers of its 2 positions"),
+        (PLAIN, ([-1], [0], [1]), "names no axes for them"),
+    ],
+)
+def test_cells_that_belong_to_nothing_are_refused(method: Attribution, cells: object, message: str) -> None:
+    """By the record, and by the columns, which then ask the record."""
+    wrong = Cells.of(cells, np.ones(len(cells[0])))  # type: ignore[index]
+    with pytest.raises(Mistake, match=message):
+        replace(THREE[0], attributions=(replace(method, cells=wrong),))
+    right = columns_of([replace(THREE[0], attributions=(replace(method, cells=Cells.none()),))])
+    counted = replace(right.attributions, n_cells=np.array([len(wrong)]))
+    with pytest.raises(Mistake, match=message):
+        check_columns(replace(right, cells=wrong, attributions=counted))
+
+
+def test_a_cell_is_a_number_of_the_sign_that_its_method_has() -> None:
+    for method in (replace(PAIRED, cells=Cells.of([[-1], [0], [1]], [math.nan])), replace(PAIRED, signed=False)):
+        with pytest.raises(Mistake, match=r"has a cell that is not a finite number|declared unsigned"):
+            replace(THREE[0], attributions=(replace(method, scores={"passage": np.ones(2)}),))
+
+
+def test_pairs_and_layers_are_looked_at_tabulated_and_drawn(tmp_path: Path) -> None:
+    ex = Explanation([replace(THREE[0], attributions=(PAIRED, LAYERED)), THREE[1]])
+    pairs, layers = ex[0].pairs("lrp"), ex[0].layers("probe")
+    np.testing.assert_array_equal(pairs.scores, [[0.25, -1.5], [-1.5, 0.0]])
+    assert pairs.top() == [(0, 1, -1.5)]
+    assert pairs.top(across=True) == []
+    assert list(pairs.to_pandas().columns) == ["two", "words"]
+    np.testing.assert_array_equal(layers.scores, [[1.0, 0.0], [0.0, 0.5]])
+    with pytest.raises(Mistake, match="lrp does not say what pairs of words do together"):
+        ex[1].pairs("lrp")
+    frame = ex.to_pandas()
+    rows = frame[frame["other_word"].notna()]
+    assert rows[["word", "other_word", "score"]].values.tolist() == [["two", "two", 0.25], ["two", "words", -1.5]]
+    rows = frame[frame["layer"].notna()]
+    assert rows[["word", "layer", "score"]].values.tolist() == [["two", 0, 1.0], ["words", 1, 0.5]]
+    assert list(ex.top(1)["score"]) == [0.5, 0.5, 0.5], "cells are no words"
+    assert "other_word" not in ex[1:].to_pandas().columns, "only where a method has them"
+    page = ex.to_html()
+    assert "<svg" in page
+    assert "two … words: -1.5" in page
+    assert "layer 1" in page
+    console = Console(width=120, file=io.StringIO(), no_color=True)
+    ex.show(console)
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "together: two … words -1.5" in shown
+    assert "layer 1: words +0.5" in shown
+    ex.save(tmp_path / "x.parquet")
+    assert Explanation.load(tmp_path / "x.parquet") == ex
+    assert Explanation.from_json(ex.to_json()) == ex
 
 
 def test_an_unsigned_method_has_no_score_below_zero_in_any_column() -> None:

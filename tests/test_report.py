@@ -21,11 +21,10 @@ from hypothesis import strategies as st
 from heedful import Explanation
 from heedful.errors import Mistake
 from heedful.experiments.correlation.published import overall_means
-from heedful.explanation.record import Part
 from heedful.figures.script import licences
 from heedful.files import write_json
 from heedful.measure.levels import shrink_means
-from heedful.records import Example
+from heedful.records import Example, Part
 from heedful.report import export, findings, instances, sample
 from heedful.report import shell as assets
 from heedful.report.cards import STEPS, check_says

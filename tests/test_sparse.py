@@ -20,7 +20,7 @@ from heedful.experiments.edited_attention.observe import observer
 from heedful.experiments.erasure.smallest_set import attention_gradient
 from heedful.explainers import EXPLAINERS
 from heedful.explainers.lrp.decomposition import decompose
-from heedful.explanation.record import Attribution
+from heedful.explanation.attribution import Attribution
 from heedful.models import AttentiveClassifier, build
 from heedful.models.attentive.sparse import entmax15, sparsemax
 from heedful.records import Batch

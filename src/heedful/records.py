@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 TaskType = Literal["classification", "qa", "nli", "generation"]
 Split = Literal["train", "dev", "test"]
 TokenizerName = Literal["spacy", "whitespace", "words", "words_and_digits", "words_and_signs", "keras", "babi"]
-MethodKind = Literal["attention", "sensitivity", "saliency", "control"]  # Bastings & Filippova 2020, section 3.1
+# Bastings & Filippova 2020, section 3.1; an interaction is of several words together (section 6).
+MethodKind = Literal["attention", "sensitivity", "saliency", "interaction", "control"]
+# What scores have beside the position: nothing; a second position; a layer.
+Axes = Literal["", "pairs", "layers"]
 # Of an example: its text, and a second one: a question, a hypothesis, or what a model that generates has said so far.
 Part = Literal["passage", "query"]
 # What a model says of its labels: one of them, with probabilities of sum 1; each by itself, true or not; a number each;

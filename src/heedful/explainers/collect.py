@@ -19,8 +19,10 @@ from torch import Tensor
 from heedful.data.text.batching import TextEncoder
 from heedful.errors import Mistake
 from heedful.explainers.explainer import Axiom, Explainer, Scores
+from heedful.explanation.attribution import as_json
 from heedful.explanation.columns import (
     Attributions,
+    Cells,
     Columns,
     Examples,
     Flags,
@@ -32,9 +34,8 @@ from heedful.explanation.columns import (
     ranges,
 )
 from heedful.explanation.drawing import checked
-from heedful.explanation.record import Part, as_json
-from heedful.explanation.views import PARTS, places, strings, text_columns
-from heedful.records import AnswerKind, Batch, Example, Tokens, Words
+from heedful.explanation.views import PARTS, join_cells, places, strings, text_columns
+from heedful.records import AnswerKind, Batch, Example, Part, Tokens, Words
 
 UNTRAINED = "the unknown word, which the model never saw in training: train with --set mask_words=0.5"
 Answer = dict[str, NDArray[Any]]  # what one method says of some texts, by name
@@ -59,7 +60,7 @@ class Call(NamedTuple):
         removal = f"{e.removal} ({UNTRAINED})" if self.untrained else e.removal
         told = effective_options(e.run, e.options, self.options)
         signed = e.signed and not self.options.get("absolute") and self.options.get("change") != "tvd"
-        return Method(e.name, e.kind, signed, removal, as_json(told))
+        return Method(e.name, e.kind, signed, removal, as_json(told), e.axes)
 
 
 class Collector:
@@ -80,6 +81,7 @@ class Collector:
         self.probabilities: list[Floats] = []
         self.targets: list[Ints] = []
         self.answers: list[dict[str, list[NDArray[Any]]]] = [defaultdict(list) for _ in calls]
+        self.cells: list[dict[int, Cells]] = [{} for _ in calls]  # of each example, where a method has any
 
     def add(
         self, examples: Ints, batch: Batch, probabilities: Tensor, targets: Tensor, scores: Sequence[Scores]
@@ -96,6 +98,9 @@ class Collector:
         self.order.append(examples)
         self.probabilities.append(probabilities.double().cpu().numpy())
         self.targets.append(targets.cpu().numpy())
+        for call, found, kept in zip(self.calls, scores, self.cells, strict=True):
+            if call.explainer.axes and isinstance(found, Scores):
+                kept.update(zip(examples.tolist(), cells_of(call.explainer, found, batch), strict=True))
         for answer, call, found in zip(self.answers, self.calls, scores, strict=True):
             for name, chunk in answer_of(call.explainer.name, found, batch).items():
                 answer[name].append(chunk)
@@ -141,6 +146,7 @@ class Collector:
             ),
             self._scores(answers, order),
             to_example_order(np.concatenate(self.probabilities), order).ravel(),
+            join_cells([kept[i] for i in range(n) for kept in self.cells if i in kept]),
             tuple("next token" if self.examples[0].asked else kind for _ in label_sets),
         )
 
@@ -170,6 +176,7 @@ class Collector:
             sentence=sentence,
             forward=of["forward"],
             backward=of["backward"],
+            n_cells=np.array([len(self.cells[method].get(i, ())) for i in range(n)], dtype=np.int64),
         )
 
     def _scores(self, answers: Sequence[Answer], order: Ints) -> Floats:
@@ -224,6 +231,24 @@ def answer_of(name: str, scores: object, batch: Batch) -> Answer:
     if scores.query is not None and batch.query is not None:
         answer["query"] = numbers(scores.query[batch.query.mask], n)
     return answer
+
+
+def cells_of(explainer: Explainer, scores: Scores, batch: Batch) -> list[Cells]:
+    """Of each text, what the method says of pairs or layers: only what is not 0, at positions of words."""
+    values = scores.pairs if explainer.axes == "pairs" else scores.layers
+    if values is None:
+        raise Mistake(f"{explainer.name} declares the axes {explainer.axes!r}, and returned no such scores.")
+    mask = batch.passage.mask
+    if scores.query is not None and batch.query is not None:
+        mask = torch.cat([mask, batch.query.mask], dim=1)  # (batch, all)
+    found = []
+    for each, words in zip(values.detach().double().cpu(), mask.cpu(), strict=True):
+        there = each[:, words] if explainer.axes == "layers" else each[words][:, words].triu()
+        first, second = there.nonzero(as_tuple=True)
+        none = torch.full_like(first, -1)
+        order = (first, second, none) if explainer.axes == "layers" else (none, first, second)
+        found.append(Cells.of([place.numpy() for place in order], there[first, second].numpy()))
+    return found
 
 
 def numbers(values: Tensor | None, n: int) -> Floats:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from heedful.errors import Mistake
 from heedful.explainers.options import Option, check_option, describe_option
-from heedful.records import Batch, MethodKind, Tokens
+from heedful.records import Axes, Batch, MethodKind, Tokens
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -45,6 +45,10 @@ class Scores:
         None  # (batch,) of what is sampled: the largest standard error, as a share of the largest score
     )
     rest: Mapping[str, Tensor] = field(default_factory=dict)  # (batch,) by name: what fell to no token at all
+    # Of two axes, by a method that declares them (`Explainer.axes`). `all` are the positions of the passage, then of
+    # the query where the scores have one. Of two positions the pair's number stands once, at (i, j) with i <= j.
+    pairs: Tensor | None = None  # (batch, all, all)
+    layers: Tensor | None = None  # (batch, layers, all)
 
 
 def scores_of_tokens(
@@ -148,6 +152,7 @@ class Explainer:
     cost: str  # passes for a text of n words: "1 forward", "n + 1 forward"
     run: Loaded[Callable[..., Scores]] = Loaded()
     removal: str | None = None  # what "absent" means to it
+    axes: Axes = ""  # what its scores have beside a position: a second position ("pairs"), or a layer ("layers")
     axiom: Axiom | None = None
     needs: frozenset[str] = frozenset({"predicts"})  # what a model must be able to do (models/network.py)
     fit: Callable[..., Mapping[str, NDArray[Any]]] | None = None

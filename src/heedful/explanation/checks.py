@@ -11,7 +11,7 @@ from collections import Counter
 import numpy as np
 
 from heedful.errors import Mistake
-from heedful.explanation.columns import Columns, Ints
+from heedful.explanation.columns import Columns, Flags, Ints
 from heedful.explanation.record import Explained
 from heedful.explanation.views import fields_of
 
@@ -76,4 +76,21 @@ def _wrong_scores(c: Columns) -> Ints:
     wrong = np.isinf(special) | np.isinf(c.attributions.rest) | (~signed & (special < 0))  # (attributions,)
     wrong_score = ~np.isfinite(c.scores) | ((c.scores < 0) & ~np.repeat(signed, c.n_scores))
     wrong[c.attribution_of_score[wrong_score]] = True
+    wrong[c.attribution_of_cell[_wrong_cells(c)]] = True
     return c.example_of_attribution[wrong]
+
+
+def _wrong_cells(c: Columns) -> Flags:
+    """Of axes that their method has, at scores that are there, each place once and in order; numbers as scores are."""
+    cells, attribution = c.cells, c.attribution_of_cell
+    axes = np.array([method.axes for method in c.methods], dtype=np.object_)[c.attributions.method[attribution]]
+    pairs = (axes == "pairs") & (cells.j >= cells.i) & (cells.layer == -1)
+    layers = (axes == "layers") & (cells.j == -1) & (cells.layer >= 0)
+    inside = (cells.i >= 0) & (np.maximum(cells.i, cells.j) < c.n_scores[attribution])
+    key = np.stack([attribution, cells.layer, cells.i, cells.j]).astype(np.int64)  # (4, cells)
+    step = np.diff(key)  # the first that differs must rise
+    first = np.take_along_axis(step, (step != 0).argmax(0)[None], 0)[0]
+    ascends = np.append(np.ones(min(len(cells), 1), dtype=np.bool_), first > 0)
+    number = np.isfinite(cells.score) & ((cells.score >= 0) | c.signed[attribution])
+    wrong: Flags = ~((pairs | layers) & inside & ascends & number)
+    return wrong

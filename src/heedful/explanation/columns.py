@@ -1,11 +1,13 @@
 """Many explained examples as flat columns, so that nothing has to be done text by text.
 
-Four tables, each row of one owning as many rows of the next as it counts, and two columns of numbers:
+Five tables, each row of one owning as many rows of the next as it counts, and two columns of numbers:
 
     examples       one row for each example: it owns `n_texts` texts and `n_attributions` attributions
     texts          one row for each part: the passage, then the query where there is one; it owns `n_words` positions
     positions      one row for each word of each text
-    attributions   one row for each example and method: it scores every position of the parts it names
+    attributions   one row for each example and method: it scores every position of the parts it names, and owns
+                   `n_cells` cells where its method says more than one number a position
+    cells          one number for two positions, or for a layer and a position; what is not there is 0
     scores         one number for each attribution and position, passage before query
     probabilities  one number for each example and label
 
@@ -23,7 +25,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.records import AnswerKind, MethodKind
+from heedful.records import AnswerKind, Axes, MethodKind
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -67,6 +69,34 @@ class Positions(ColumnTable):
 
 
 @dataclass(frozen=True, eq=False)
+class Cells(ColumnTable):
+    """Scores with one more axis, sparse and in ascending order of (layer, i, j), -1 where an axis is not there.
+
+    `i` and `j` are places among the scores of the attribution: positions of the passage, then of the query. Of a pair
+    of positions there is one cell, i <= j, and what it holds is the pair's, so that cells add up; (i, i) is what a
+    position does by itself.
+    """
+
+    layer: NDArray[np.int32]
+    i: NDArray[np.int32]
+    j: NDArray[np.int32]
+    score: Floats
+
+    @classmethod
+    def of(cls, places: Any, score: Any) -> Self:
+        """From layer, i and j, anything like an array; what an int32 cannot hold is an OverflowError."""
+        layer, i, j = (np.asarray(each, dtype=np.int64) for each in places)
+        if any((each != each.astype(np.int32)).any() for each in (layer, i, j)):
+            raise OverflowError("places of cells are outside of any text")
+        kept = np.array(score, dtype=np.float64)
+        return cls(layer.astype(np.int32), i.astype(np.int32), j.astype(np.int32), kept)
+
+    @classmethod
+    def none(cls) -> Self:
+        return cls.of(([], [], []), [])
+
+
+@dataclass(frozen=True, eq=False)
 class Attributions(ColumnTable):
     """Numbers that are not defined are NaN. `check` is the name of the method's own check, None: it has none."""
 
@@ -84,6 +114,7 @@ class Attributions(ColumnTable):
     sentence: Strings
     forward: Ints
     backward: Ints
+    n_cells: Ints
 
 
 class Method(NamedTuple):
@@ -94,6 +125,7 @@ class Method(NamedTuple):
     signed: bool
     removal: str | None
     options: str  # JSON
+    axes: Axes = ""
 
 
 class Begins(NamedTuple):
@@ -104,6 +136,7 @@ class Begins(NamedTuple):
     attributions: Ints
     scores: Ints
     probabilities: Ints
+    cells: Ints
 
 
 class Blocks(NamedTuple):
@@ -126,11 +159,14 @@ class Columns:
     attributions: Attributions
     scores: Floats
     probabilities: Floats
+    cells: Cells
     answers: tuple[AnswerKind, ...] = ()  # of each set of labels; none: all of them "one label"
 
     def __post_init__(self) -> None:
         self.scores.flags.writeable = False
         self.probabilities.flags.writeable = False
+        for column in vars(self.cells).values():
+            column.flags.writeable = False
 
     def __len__(self) -> int:
         return len(self.examples)
@@ -152,6 +188,7 @@ class Columns:
             attributions,
             begins(self.n_scores)[attributions],
             begins(self.n_labels),
+            begins(self.attributions.n_cells)[attributions],
         )
 
     @cached_property
@@ -179,6 +216,16 @@ class Columns:
         return np.repeat(np.arange(len(self.attributions)), self.n_scores)
 
     @property
+    def attribution_of_cell(self) -> Ints:
+        return np.repeat(np.arange(len(self.attributions)), self.attributions.n_cells)
+
+    @cached_property
+    def axes(self) -> frozenset[Axes]:
+        """The axes beside the position that any attribution has."""
+        used = np.unique(self.attributions.method).tolist()
+        return frozenset(self.methods[i].axes for i in used) - {""}
+
+    @property
     def text_of_position(self) -> Ints:
         return np.repeat(np.arange(len(self.texts)), self.texts.n_words)
 
@@ -197,7 +244,9 @@ class Columns:
             columns = {name: np.concatenate([getattr(one, name) for one in rows]) for name in vars(rows[0])}
             return type(rows[0])(**columns)
 
-        examples, texts, positions, attributions = map(all_rows, ("examples", "texts", "positions", "attributions"))
+        examples, texts, positions, attributions, cells = map(
+            all_rows, ("examples", "texts", "positions", "attributions", "cells")
+        )
         scores, probabilities = (
             np.concatenate([getattr(part, name) for part in parts]) for name in ("scores", "probabilities")
         )
@@ -210,15 +259,13 @@ class Columns:
             attributions,
             scores,
             probabilities,
+            cells,
             parts[0].answers,
         )
 
     def between(self, start: int, stop: int) -> Columns:
         """The examples from `start` to before `stop`; nothing is copied."""
-        texts, positions, attributions, scores, probabilities = (
-            slice(int(begin[start]), int(begin[stop])) for begin in self.begins
-        )
-        return self._pick(slice(start, stop), texts, positions, attributions, scores, probabilities)
+        return self._pick(slice(start, stop), *(slice(int(begin[start]), int(begin[stop])) for begin in self.begins))
 
     def take(self, rows: Ints) -> Columns:
         """The examples at `rows`, in that order."""
@@ -233,6 +280,7 @@ class Columns:
         attributions: slice | Ints,
         scores: slice | Ints,
         probabilities: slice | Ints,
+        cells: slice | Ints,
     ) -> Columns:
         return Columns(
             self.label_sets,
@@ -243,6 +291,7 @@ class Columns:
             self.attributions[attributions],
             self.scores[scores],
             self.probabilities[probabilities],
+            self.cells[cells],
             self.answers,
         )
 
@@ -257,12 +306,13 @@ class Columns:
             examples=replace(self.examples, n_attributions=left),
             attributions=self.attributions[wanted],
             scores=self.scores[np.repeat(wanted, self.n_scores)],
+            cells=self.cells[np.repeat(wanted, self.attributions.n_cells)],
         )
         return fewer if left.all() else fewer.take(np.flatnonzero(left))
 
     def cut(self, rows: int) -> Iterator[Columns]:
-        """Pieces of whole examples with at most `rows` scores each (or one example)."""
-        start, begin = 0, self.begins.scores
+        """Pieces of whole examples with at most `rows` scores and cells each (or one example)."""
+        start, begin = 0, self.begins.scores + self.begins.cells
         while start < len(self):
             stop = int(np.searchsorted(begin, begin[start] + rows, side="right")) - 1
             stop = max(stop, start + 1)
@@ -276,6 +326,16 @@ class Columns:
         return [texts[i][start:end] for i, start, end in spans]
 
 
+def sum_cells(owner: Ints, cells: Cells) -> tuple[Cells, Ints]:
+    """Cells in order, those of equal owner and places summed; and the owner of each that is left."""
+    key = np.stack([owner, cells.layer, cells.i, cells.j])
+    order = np.lexsort(key[::-1])
+    key, score = key[:, order], cells.score[order]
+    starts = np.flatnonzero(np.append(True, (np.diff(key) != 0).any(0))) if len(score) else order
+    summed = np.add.reduceat(score, starts) if len(score) else score
+    return Cells.of(key[1:, starts], summed), key[0, starts]
+
+
 def begins(counts: Ints) -> Ints:
     """Where each of so many rows begins, and where the last ends: (n + 1,)."""
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts, dtype=np.int64)])
@@ -284,62 +344,3 @@ def begins(counts: Ints) -> Ints:
 def ranges(first: Ints, counts: Ints) -> Ints:
     """first[0], first[0] + 1, ... (counts[0] of them), first[1], ...: many ranges, one after the other."""
     return np.repeat(first - begins(counts)[:-1], counts) + np.arange(counts.sum())
-
-
-# What is computed from the scores of many examples at once: normalised, summed to words, ranked.
-
-
-def normalise(columns: Columns) -> Columns:
-    """Each attribution scaled to sum |score| = 1, what is no word by the same factor; all zero stays all zero."""
-    attribution, first = columns.attribution_of_score, begins(columns.n_scores)[:-1]
-    peak = _each(np.maximum, np.abs(columns.scores), first)  # (attributions,)
-    peak[peak == 0] = 1.0  # by the peak first: the sum of huge scores would overflow
-    scores = columns.scores / peak[attribution]
-    total = _each(np.add, np.abs(scores), first)  # (attributions,)
-    total[total == 0] = 1.0
-    given = columns.attributions
-    scaled = replace(given, special=given.special / peak / total, rest=given.rest / peak / total)
-    return replace(columns, attributions=scaled, scores=scores / total[attribution])
-
-
-def sum_by_word(columns: Columns) -> Columns:
-    """Scores of sub-tokens summed to words: a word begins where a text does, or the number of the word changes."""
-    texts, positions = columns.texts, columns.positions
-    if not texts.split.any():
-        return columns
-    new = np.diff(positions.word, prepend=-1) != 0  # (positions,)
-    new[begins(texts.n_words)[:-1]] = True
-    first = np.flatnonzero(new)  # (words,)
-    text = columns.text_of_position[first]  # (words,)
-    n_words = np.bincount(text, minlength=len(texts))
-    joined = replace(
-        columns,
-        texts=TextColumns(texts.text, np.zeros(len(texts), dtype=np.bool_), n_words),
-        positions=Positions(
-            positions.form[first],
-            positions.start[first],
-            np.maximum.reduceat(positions.end, first),
-            (np.arange(len(first)) - begins(n_words)[text]).astype(np.int32),
-            np.logical_or.reduceat(positions.unknown, first),
-        ),
-        scores=_each(np.add, columns.scores, np.flatnonzero(new[columns.position_of_score])),
-    )
-    forms = np.where(texts.split[text], np.array(joined.surfaces(), dtype=np.object_), joined.positions.form)
-    return replace(joined, positions=replace(joined.positions, form=forms))
-
-
-def rank_scores(columns: Columns, k: int) -> tuple[Ints, Ints]:
-    """The rows of the `k` largest |score| of each attribution, strongest first, and their ranks from 1.
-
-    Of equals the earlier comes first.
-    """
-    order = np.lexsort((-np.abs(columns.scores), columns.attribution_of_score))  # stable
-    n = columns.n_scores
-    rank = np.arange(len(order)) - np.repeat(begins(n)[:-1], n) + 1
-    return order[rank <= k], rank[rank <= k]
-
-
-def _each(reduce: np.ufunc, values: Floats, first: Ints) -> Floats:
-    """`reduce` of the values from each of `first` to before the next."""
-    found: Floats = reduce.reduceat(values, first) if len(first) else np.empty(0)
-    return found

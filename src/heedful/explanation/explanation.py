@@ -12,17 +12,18 @@ import numpy as np
 import pyarrow as pa
 
 from heedful.errors import Mistake, one_of, short
-from heedful.explanation import columns as column_scores
+from heedful.explanation import arithmetic
+from heedful.explanation.attribution import Attribution, Check, Cost
 from heedful.explanation.checks import check_columns, check_ids
 from heedful.explanation.columns import Columns
 from heedful.explanation.drawing import INK, LEGEND, LEVELS, Sign, colour, fragment, page
 from heedful.explanation.files import json_of, read_json, read_parquet, tables, write_csv, write_parquet
-from heedful.explanation.record import Attribution, Check, Cost, Explained, Part
+from heedful.explanation.record import Explained
 from heedful.explanation.steps import of_one_prompt, shown_html, told
 from heedful.explanation.table import plain_strings, tidy_table
 from heedful.explanation.views import columns_of, views
 from heedful.files import LONGEST_NAME, check_name, whole_file
-from heedful.records import MethodKind
+from heedful.records import MethodKind, Part
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,15 +109,19 @@ class Explanation:
 
     def normalised(self) -> Explanation:
         """Each attribution scaled to Σ|score| = 1; all zero stays all zero."""
-        return self.of_columns(column_scores.normalise(self.columns), self.run)
+        return self.of_columns(arithmetic.normalise(self.columns), self.run)
 
     def by_word(self) -> Explanation:
         """Scores of sub-tokens summed to words; a word that comes twice stays two positions."""
-        return self.of_columns(check_columns(column_scores.sum_by_word(self.columns)), self.run)
+        return self.of_columns(check_columns(arithmetic.sum_by_word(self.columns)), self.run)
 
     def to_arrow(self) -> pa.Table:
-        """The tidy table: one row for each example, method and position."""
-        empty = plain_strings(tidy_table(self.columns.between(0, 0), self.run))
+        """The tidy table: one row for each example, method and position.
+
+        Where a method says more than one number a position, these rows come after, and columns say whose they are:
+        `layer`, or `other_position` with its part and word for what two words do together.
+        """
+        empty = plain_strings(tidy_table(self.columns.between(0, 0), self.run, self.columns.axes))
         return pa.concat_tables([empty, *tables(self.columns, self.run)])
 
     def to_pandas(self) -> pd.DataFrame:
@@ -127,8 +132,8 @@ class Explanation:
         """The `k` rows with the largest |score| of each example and method, with their `rank` from 1."""
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
             raise Mistake(f"top({short(k)}): ask for at least 1 word, and a whole number of them.")
-        rows, ranks = column_scores.rank_scores(self.columns, k)
-        table = self.to_arrow().take(pa.array(rows, pa.int64()))
+        rows, ranks = arithmetic.rank_scores(self.columns, k)
+        table = plain_strings(tidy_table(self.columns, self.run)).take(pa.array(rows, pa.int64()))
         frame: pd.DataFrame = table.append_column("rank", pa.array(ranks, pa.int32())).to_pandas()
         return frame
 

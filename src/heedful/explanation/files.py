@@ -21,9 +21,10 @@ import pyarrow.parquet as pq
 from pyarrow import csv
 
 from heedful.errors import Mistake
+from heedful.explanation.attribution import Attribution, Check, Cost
 from heedful.explanation.checks import check_columns
-from heedful.explanation.columns import Columns
-from heedful.explanation.record import Attribution, Check, Cost, Explained
+from heedful.explanation.columns import Cells, Columns
+from heedful.explanation.record import Explained
 from heedful.explanation.table import columns_of_records, plain_strings, records_of, tidy_table
 from heedful.explanation.views import columns_of
 from heedful.records import Words
@@ -42,12 +43,12 @@ DAMAGES = (
 
 def tables(columns: Columns, run: str) -> Iterator[pa.Table]:
     """The tidy table in pieces of whole examples."""
-    return (plain_strings(tidy_table(piece, run)) for piece in columns.cut(ROW_GROUP))
+    return (plain_strings(tidy_table(piece, run, columns.axes)) for piece in columns.cut(ROW_GROUP))
 
 
 def write_parquet(columns: Columns, run: str, path: Path) -> None:
     facts = json.dumps({"format": FORMAT, "run": run, "labels": columns.label_sets, "answers": columns.answers})
-    schema = tidy_table(columns.between(0, 0), run).schema.append(pa.field("record", pa.large_binary()))
+    schema = tidy_table(columns.between(0, 0), run, columns.axes).schema.append(pa.field("record", pa.large_binary()))
     texts = [field.name for field in schema if pa.types.is_dictionary(field.type)]
     with pq.ParquetWriter(
         path,
@@ -60,7 +61,7 @@ def write_parquet(columns: Columns, run: str, path: Path) -> None:
     ) as writer:
         writer.add_key_value_metadata({"heedful": facts})
         for piece in columns.cut(ROW_GROUP):
-            table = tidy_table(piece, run)
+            table = tidy_table(piece, run, columns.axes)
             first = pa.array([_as_stream(records_of(piece))], pa.large_binary())
             others = pa.nulls(len(table) - 1, pa.large_binary())
             writer.write_table(table.append_column("record", pa.chunked_array([first, others])))
@@ -83,7 +84,7 @@ def _of_streams(streams: list[bytes]) -> pa.RecordBatch:
 
 def write_csv(columns: Columns, run: str, path: Path, escape_formulas: bool = True) -> None:
     """A word that a spreadsheet would take for a formula gets an apostrophe before it, unless that is not wanted."""
-    with csv.CSVWriter(path, plain_strings(tidy_table(columns.between(0, 0), run)).schema) as writer:
+    with csv.CSVWriter(path, plain_strings(tidy_table(columns.between(0, 0), run, columns.axes)).schema) as writer:
         for table in tables(columns, run):
             writer.write_table(_without_formulas(table) if escape_formulas else table)
 
@@ -122,11 +123,11 @@ def read_parquet(path: Path) -> tuple[Columns, str]:
 
 
 def _columns(table: pa.Table, facts: dict[str, Any]) -> Columns:
-    records, scores = table["record"].drop_null().to_pylist(), table["score"].to_numpy()
+    records = table["record"].drop_null().to_pylist()
     if not records:
         return columns_of([])
     label_sets = tuple(map(tuple, facts["labels"]))
-    return check_columns(columns_of_records(_of_streams(records), scores, label_sets, tuple(facts["answers"])))
+    return check_columns(columns_of_records(_of_streams(records), table, label_sets, tuple(facts["answers"])))
 
 
 def _agree(columns: Columns, run: str, table: pa.Table) -> bool:
@@ -172,7 +173,8 @@ def explained_of(record: dict[str, Any]) -> Explained:
 
     def attribution(r: dict[str, Any]) -> Attribution:
         check = None if r["check"] is None else Check(**r["check"])
-        return Attribution(**r | {"check": check, "cost": Cost(**r["cost"])})
+        cells = cells_of_record(r["cells"]) if "cells" in r else Cells.none()
+        return Attribution(**r | {"check": check, "cost": Cost(**r["cost"]), "cells": cells})
 
     return Explained(
         id=record["id"],
@@ -186,6 +188,10 @@ def explained_of(record: dict[str, Any]) -> Explained:
         unknown=record["unknown"],
         answers=record["answers"],
     )
+
+
+def cells_of_record(r: dict[str, Any]) -> Cells:
+    return Cells.of((r["layer"], r["i"], r["j"]), r["score"])
 
 
 def _dumps(record: object) -> str:

@@ -6,130 +6,24 @@ when it is made, so that what is shown, saved or tabulated is finite and belongs
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heedful.errors import Mistake, one_of
-from heedful.explanation.drawing import (
-    checked,
-    fragment,
-    html,
-    number,
-    rich_text,
-    strongest,
-    tell_unknown,
-    top_words,
-    visible,
-)
-from heedful.records import AnswerKind, MethodKind, Words
+from heedful.explanation.attribution import Attribution
+from heedful.explanation.columns import Cells, sum_cells
+from heedful.explanation.drawing import checked, fragment, html, rich_text, strongest, tell_unknown, top_words, visible
+from heedful.explanation.matrices import LayerMatrix, PairMatrix
+from heedful.records import AnswerKind, Part, Words
 
 if TYPE_CHECKING:
     from rich.console import Group
-
-Part = Literal["passage", "query"]
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """How far a method met its own axiom. A value that is not finite becomes None: undefined, and not ok."""
-
-    name: str  # "completeness gap", "conservation gap", "R²"
-    value: float | None
-    ok: bool
-    relative: float | None = None  # the gap as a share of what was to be explained
-    sentence: str | None = None  # what to do when it is not ok
-
-    def __post_init__(self) -> None:
-        for name in ("value", "relative"):
-            given = getattr(self, name)
-            defined = given is not None and math.isfinite(given)
-            object.__setattr__(self, name, float(given) if defined else None)
-        object.__setattr__(self, "ok", bool(self.ok) and self.value is not None)
-
-    def __str__(self) -> str:
-        value = "undefined" if self.value is None else f"{self.value:.3g}"
-        relative = "" if self.relative is None or self.relative > 1 else f" ({self.relative:.2%})"
-        told = f": {self.sentence}" if self.sentence and not self.ok else ""
-        return f"{'✓' if self.ok else '✗ failed:'} {self.name} {value}{relative}{told}"
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Passes through the model for one example."""
-
-    forward: int = 0
-    backward: int = 0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Attribution:
-    """The scores that one method gives to the positions of one example."""
-
-    method: str
-    kind: MethodKind
-    signed: bool  # False: scores are ≥ 0 and say nothing about direction
-    target: str  # the label whose score is explained
-    scores: Mapping[Part, NDArray[np.float64]]  # (length,) for each part that is explained
-    removal: str | None = None  # what "absent" means: "embedding set to 0", "token deleted", a baseline
-    check: Check | None = None
-    cost: Cost = field(default_factory=Cost)
-    options: Mapping[str, Any] = field(default_factory=dict)  # what the method was asked for, as JSON values
-    special: float | None = None  # sum of the scores of special tokens ([CLS], [SEP]), where the model has any
-    rest: float | None = None  # what fell to no token at all (biases, positions), where the method tells
-    spread: float | None = None  # of sampled scores: the largest standard error, as a share of the largest score
-
-    def __post_init__(self) -> None:
-        # through JSON once, so that what is loaded later equals what was made (tuples become lists)
-        object.__setattr__(self, "options", json.loads(as_json(self.options)))
-
-    def flat(self) -> NDArray[np.float64]:
-        """The scores of all its parts, passage before query."""
-        return np.concatenate([*self.scores.values()])
-
-    @property
-    def peak(self) -> float:
-        """The largest |score|: where the colours of a heatmap end."""
-        return float(np.abs(self.flat()).max())
-
-    def normalised(self) -> Attribution:
-        """Scores with Σ|score| = 1 over all parts; all zero stays all zero."""
-        peak = self.peak or 1.0  # by the peak first: the sum of huge scores would overflow
-        total = np.abs(self.flat() / peak).sum() or 1.0
-        special, rest = (None if given is None else given / peak / float(total) for given in (self.special, self.rest))
-        scores = {part: s / peak / total for part, s in self.scores.items()}
-        return replace(self, scores=scores, special=special, rest=rest)
-
-    def about_support(self) -> str:
-        """How many words have weight at all, of attention that leaves some out; empty where none is left out."""
-        weights = self.flat()
-        support = int(np.count_nonzero(weights))
-        sparse = self.kind == "attention" and 0 < support < len(weights)
-        return f"weight on {support} of {len(weights)} words" if sparse else ""
-
-    def notes(self) -> tuple[str, ...]:
-        """What is to be said beside its scores."""
-        return tuple(filter(None, (self.about_support(), self.about_special())))
-
-    def about_special(self) -> str:
-        """What special tokens, and what no token got, as numbers and as shares of everything; empty where nothing."""
-        others = {"special tokens": self.special, "positions and biases": self.rest}
-        given = {name: value for name, value in others.items() if value is not None}
-        peak = max(self.peak, *map(abs, given.values()), 0.0) or 1.0
-        total = float(np.abs(self.flat() / peak).sum()) + sum(abs(value) / peak for value in given.values()) or 1.0
-        told = [
-            f"{name} {number(value, self.signed)} ({abs(value) / peak / total:.0%} of everything)"
-            for name, value in given.items()
-        ]
-        if self.spread is not None:
-            told.append(f"sampled: uncertain by {self.spread:.0%} of the largest score")
-        return ", ".join(told)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,7 +79,7 @@ class Explained:
             raise Mistake(f"{what} has the spread {a.spread}, which cannot be.")
         if a.rest is not None and not math.isfinite(a.rest):
             raise Mistake(f"{what} has the score {a.rest} for what is no token, which cannot be.")
-        return replace(a, scores=scores)
+        return replace(a, scores=scores, cells=checked_cells(a, sum(map(len, scores.values())), what))
 
     @classmethod
     def unchecked(cls, **fields: Any) -> Explained:
@@ -217,15 +111,34 @@ class Explained:
                 return a
         raise one_of("method", method, [a.method for a in self.attributions])
 
+    def pairs(self, method: str) -> PairMatrix:
+        """What every two words do together, by a method of interactions."""
+        a = self.attribution(method)
+        return PairMatrix.of(a, self._scored_words(a), [len(s) for s in a.scores.values()])
+
+    def layers(self, method: str) -> LayerMatrix:
+        """What each word does in each layer, by a method that looks into layers."""
+        a = self.attribution(method)
+        return LayerMatrix.of(a, self._scored_words(a))
+
+    def _scored_words(self, a: Attribution) -> tuple[str, ...]:
+        return tuple(self.parts[p].surface(i) for p in a.scores for i in range(len(self.parts[p])))
+
     def by_word(self) -> Explained:
         """Scores of sub-tokens summed to words."""
         first = {part: np.flatnonzero(np.diff(i, prepend=-1)) for part, i in self.word_index.items()}
         parts = {p: _joined(words, first[p]) if p in first else words for p, words in self.parts.items()}
 
         def summed(a: Attribution) -> Attribution:
-            return replace(
-                a, scores={p: np.add.reduceat(s, first[p]) if p in first else s for p, s in a.scores.items()}
-            )
+            scores = {p: np.add.reduceat(s, first[p]) if p in first else s for p, s in a.scores.items()}
+            n_before, word = 0, [np.empty(0, np.int64)]  # the word of each score
+            for p, s in a.scores.items():
+                places = np.arange(len(s))
+                word.append(n_before + (np.searchsorted(first[p], places, "right") - 1 if p in first else places))
+                n_before += len(scores[p])
+            number = np.append(np.concatenate(word), -1)  # -1 stays
+            moved = replace(a.cells, i=number[a.cells.i], j=number[a.cells.j])
+            return replace(a, scores=scores, cells=sum_cells(np.zeros(len(moved), np.int64), moved)[0])
 
         unknown = {
             p: tuple(dict.fromkeys((np.searchsorted(first[p], i, "right") - 1).tolist() for i in places))
@@ -272,6 +185,10 @@ class Explained:
                     rows.append(f'<div class="hf-quiet">{self.title_of(part)}</div>')
                 label = visible(f"{a.method}, {a.kind} of the {self.title_of(part)} for {a.target}")
                 rows.append(html(self.parts[part], scores, a.signed, label=label, peak=a.peak))
+            if a.axes == "pairs":
+                rows.append(self.pairs(a.method).html())
+            elif a.axes == "layers":
+                rows.append(self.layers(a.method).html())
             for line in filter(None, (*a.notes(), str(a.check) if a.check else "")):
                 rows.append(f'<div class="hf-quiet">{escape(visible(line, 2000))}</div>')
         return f'<div class="hf-example">{"".join(rows)}</div>'
@@ -295,6 +212,9 @@ class Explained:
                 cell += rich_text(self.parts[part], scores, a.signed, peak=a.peak)
                 named = f"{self.title_of(part)}: " if self.query else ""
                 cell.append(f"\n{named}{top_words(self.parts[part], scores, a.signed)}\n", "dim")
+            if a.axes:
+                matrix = self.pairs(a.method) if a.axes == "pairs" else self.layers(a.method)
+                cell.append("\n".join(matrix.lines()) + "\n")
             for note in a.notes():
                 cell.append(note + "\n", "dim")
             if a.check:
@@ -315,9 +235,25 @@ def is_answer(p: NDArray[np.float64], answers: AnswerKind) -> bool:
     )
 
 
-def as_json(options: Mapping[str, Any]) -> str:
-    """What a method was asked for as strict JSON; arrays become lists."""
-    return json.dumps(dict(options), ensure_ascii=False, allow_nan=False, default=lambda array: array.tolist())
+def checked_cells(a: Attribution, n_scores: int, what: str) -> Cells:
+    """The cells themselves, if they belong to the scores: their axes are there, and each place once, in order."""
+    c = a.cells
+    if not c.layer.shape == c.i.shape == c.j.shape == c.score.shape or c.score.ndim != 1:
+        raise Mistake(f"{what} has cells whose columns differ in length.")
+    if len(c) == 0:
+        return c
+    if not a.axes:
+        raise Mistake(f"{what} has cells, and names no axes for them: 'pairs' or 'layers'.")
+    pairs = a.axes == "pairs"
+    there = (c.j >= c.i) & (c.layer == -1) if pairs else (c.j == -1) & (c.layer >= 0)
+    if not (there & (c.i >= 0) & (np.maximum(c.i, c.j) < n_scores)).all():
+        raise Mistake(f"{what} has cells that are not {a.axes} of its {n_scores} positions.")
+    key = np.stack([c.layer, c.i, c.j]).astype(np.int64)
+    if not np.array_equal(np.lexsort(key[::-1]), np.arange(len(c))) or (np.diff(key) == 0).all(0).any():
+        raise Mistake(f"{what} has cells that are not in ascending order, or two for one place.")
+    if not np.isfinite(c.score).all() or (not a.signed and (c.score < 0).any()):
+        raise Mistake(f"{what} has a cell that is not a finite number, or below 0 and declared unsigned.")
+    return c
 
 
 def check_words(what: str, words: Words, index: Sequence[int] | None) -> None:

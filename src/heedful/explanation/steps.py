@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.errors import Mistake
-from heedful.explanation.drawing import LEVELS, fragment, visible
+from heedful.explanation.drawing import fragment, visible
+from heedful.explanation.matrices import heat_table
 from heedful.explanation.record import Explained
 
 if TYPE_CHECKING:
@@ -55,33 +56,18 @@ class StepMatrix:
 
     def html(self) -> str:
         """A table: hover over a number's cell to see it; colours as everywhere, against the largest of the row."""
-        head = "".join(
-            f'<th scope="col" class="{"hf-said" if j >= self.n_prompt else ""}"><bdi>{escape(visible(word))}</bdi></th>'
-            for j, word in enumerate(self.read)
-        )
-        rows = []
-        for i, token in enumerate(self.said):
-            peak = float(np.nanmax(np.abs(self.scores[i]), initial=0.0)) or 1.0
-            cells = "".join(_cell(value, peak, self.signed) for value in self.scores[i])
-            p = f"{self.probabilities[i]:.2f}"
-            rows.append(f'<tr><th scope="row"><bdi>{escape(visible(token))}</bdi> <small>{p}</small></th>{cells}</tr>')
-        name = escape(visible(self.method))
-        caption = f"{name}: each row is a token that was said, with its probability; each column a word that was read"
-        return (
-            f'<div class="hf-scroll" tabindex="0" role="region" aria-label="{name}: what was said, by what was read">'
-            f'<table class="hf-steps"><caption>{caption}</caption><tr><td></td>{head}</tr>{"".join(rows)}</table></div>'
+        name = visible(self.method)
+        return heat_table(
+            f"{name}: what was said, by what was read",
+            f"{name}: each row is a token that was said, with its probability; each column a word that was read",
+            [(word, j >= self.n_prompt) for j, word in enumerate(self.read)],
+            [(token, f"{p:.2f}") for token, p in zip(self.said, self.probabilities, strict=True)],
+            self.scores,
+            self.signed,
         )
 
     def _repr_html_(self) -> str:
         return fragment(self.html())
-
-
-def _cell(value: float, peak: float, signed: bool) -> str:
-    if np.isnan(value):
-        return "<td></td>"
-    level = round(LEVELS * min(1.0, abs(value) / peak))
-    sign = "u" if not signed else ("p" if value >= 0 else "n")
-    return f'<td class="hf-{sign}{level}" title="{value:.4g}"></td>' if level else f'<td title="{value:.4g}"></td>'
 
 
 def steps_of(examples: Sequence[Explained], method: str) -> StepMatrix:

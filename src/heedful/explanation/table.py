@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from heedful.explanation.columns import (
     Attributions,
+    Cells,
     Columns,
     Examples,
-    Floats,
     Ints,
     Method,
     Positions,
@@ -22,7 +22,7 @@ from heedful.explanation.columns import (
     TextColumns,
     begins,
 )
-from heedful.records import AnswerKind
+from heedful.records import AnswerKind, Axes
 
 TEXT = {"text": pa.large_string(), "split": pa.bool_()}
 POSITION = {
@@ -51,11 +51,37 @@ ATTRIBUTION = {
     "sentence": pa.string(),
     "forward": pa.int64(),
     "backward": pa.int64(),
+    "axes": pa.string(),
 }
+CELL = {"layer": pa.int32(), "i": pa.int32(), "j": pa.int32()}  # their scores stand in the tidy table
 
 
-def tidy_table(columns: Columns, run: str) -> pa.Table:
-    """One row for each example, method and position; strings are coded (`plain_strings`)."""
+def tidy_table(columns: Columns, run: str, axes: frozenset[Axes] = frozenset()) -> pa.Table:
+    """One row for each example, method and position; strings are coded (`plain_strings`).
+
+    With `axes`, the rows of an attribution's cells come after those of its positions, and columns say what they are of.
+    """
+    c, table = columns, _positions(columns, run)
+    if not axes:
+        return table
+    first = begins(c.n_scores)[:-1][c.attribution_of_cell]  # (cells,)
+    order = np.argsort(np.append(c.attribution_of_score, c.attribution_of_cell), kind="stable")  # (rows,)
+    about = np.append(np.arange(len(c.scores)), first + c.cells.i)  # the score whose position a row is about
+    found = table.take(pa.array(about[order]))
+    scores = pa.array(np.append(c.scores, c.cells.score)[order], pa.float64())
+    found = found.set_column(found.schema.get_field_index("score"), "score", scores)
+    none = np.full(len(c.scores), -1)
+    if "layers" in axes:
+        layer = np.append(none, c.cells.layer)[order]
+        found = found.append_column("layer", pa.array(layer, pa.int32(), mask=layer < 0))
+    if "pairs" in axes:
+        other = np.append(none, np.where(c.cells.j < 0, -1, first + c.cells.j))[order]
+        for name in ("part", "position", "word"):
+            found = found.append_column(f"other_{name}", table[name].take(pa.array(other, mask=other < 0)))
+    return found
+
+
+def _positions(columns: Columns, run: str) -> pa.Table:
     c, blocks = columns, columns.blocks
     attribution, position = c.attribution_of_score, c.position_of_score  # (rows,)
     block = np.repeat(np.arange(len(blocks.text)), blocks.n_words)  # (rows,)
@@ -107,8 +133,11 @@ def records_of(columns: Columns) -> pa.RecordBatch:
         "signed": pa.array(c.signed),
         "removal": _spread([m.removal for m in c.methods], method),
         "options": _spread([m.options for m in c.methods], method),
+        "axes": _spread([m.axes for m in c.methods], method),
     }
+    facts = vars(c.attributions) | shared
     positions = _lists(_structs(POSITION, vars(c.positions)), c.texts.n_words)
+    cells = _lists(_structs(CELL, vars(c.cells)), c.attributions.n_cells)
     texts = _structs(TEXT | {"positions": positions.type}, vars(c.texts) | {"positions": positions})
     return pa.RecordBatch.from_arrays(
         [
@@ -117,7 +146,7 @@ def records_of(columns: Columns) -> pa.RecordBatch:
             pa.array(c.examples.truth, pa.string()),
             _lists(pa.array(c.probabilities, pa.float64()), c.n_labels),
             _lists(texts, c.examples.n_texts),
-            _lists(_structs(ATTRIBUTION, vars(c.attributions) | shared), c.examples.n_attributions),
+            _lists(_structs(ATTRIBUTION | {"cells": cells.type}, facts | {"cells": cells}), c.examples.n_attributions),
         ],
         ["id", "labels", "truth", "probabilities", "texts", "attributions"],
     )
@@ -139,32 +168,51 @@ def _lists(values: pa.Array, counts: Ints) -> pa.ListArray:
 
 def columns_of_records(
     records: pa.RecordBatch,
-    scores: Floats,
+    table: pa.Table,
     label_sets: tuple[tuple[str, ...], ...],
     answers: tuple[AnswerKind, ...] = (),
 ) -> Columns:
-    """What `records_of` and the tidy table's scores were made of."""
+    """What `records_of` and the tidy table were made of."""
     lists = {name: records[name] for name in ("texts", "attributions")}
     texts, facts = (each.flatten() for each in lists.values())
     positions = texts.field("positions")
-    shared = (facts.field(name).to_pylist() for name in ("method", "kind", "signed", "removal", "options"))
+    names = ["method", "kind", "signed", "removal", "options", "axes"]
+    has_cells = facts.type.get_field_index("cells") >= 0  # files of before have none
+    shared = (facts.field(name).to_pylist() for name in names[: len(names) - (not has_cells)])
     methods_of = [Method(*each) for each in zip(*shared, strict=True)]
     methods = {method: place for place, method in enumerate(dict.fromkeys(methods_of))}
-    own = {field.name: _numpy(facts.field(field.name)) for field in fields(Attributions) if field.name != "method"}
+    own = {
+        field.name: _numpy(facts.field(field.name))
+        for field in fields(Attributions)
+        if field.name not in ("method", "n_cells")
+    }
+    n_cells, cells = np.zeros(len(facts), dtype=np.int64), Cells.none()
+    is_cell = np.zeros(len(table), dtype=np.bool_)
+    for name in ("layer", "other_position"):
+        if name in table.column_names:
+            is_cell |= table[name].is_valid().to_numpy()
+    scores = table["score"].to_numpy()
+    if has_cells:
+        lists_of_cells = facts.field("cells")
+        n_cells, flat = _counts(lists_of_cells), lists_of_cells.flatten()
+        cells = Cells.of([_numpy(flat.field(name)) for name in CELL], scores[is_cell])
     columns = Columns(
         label_sets,
         tuple(methods),
         Examples(*(_numpy(records.column(name)) for name in ("id", "labels", "truth")), *map(_counts, lists.values())),
         TextColumns(_numpy(texts.field("text")), _numpy(texts.field("split")), _counts(positions)),
         Positions(*(_numpy(positions.flatten().field(name)) for name in POSITION)),
-        Attributions(np.array([methods[method] for method in methods_of], dtype=np.int64), **own),
-        scores,
+        Attributions(np.array([methods[method] for method in methods_of], dtype=np.int64), **own, n_cells=n_cells),
+        scores[~is_cell],
         _numpy(records.column("probabilities").flatten()),
+        cells,
         answers,
     )
     n_texts, begin = columns.examples.n_texts, columns.begins
-    told = len(scores), len(columns.probabilities)
-    if (begin.scores[-1], begin.probabilities[-1]) != told or not ((n_texts == 1) | (n_texts == 2)).all():
+    told = len(columns.scores), len(columns.probabilities), len(cells.i), len(cells.score)
+    if (begin.scores[-1], begin.probabilities[-1], begin.cells[-1], begin.cells[-1]) != told or not (
+        (n_texts == 1) | (n_texts == 2)
+    ).all():
         raise ValueError("the records do not count what is there")
     return columns
 

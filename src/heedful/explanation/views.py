@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from heedful.explanation.attribution import Attribution, Check, Cost, as_json
 from heedful.explanation.columns import (
     Attributions,
+    Cells,
     Columns,
     Examples,
     Floats,
@@ -21,8 +23,8 @@ from heedful.explanation.columns import (
     Strings,
     TextColumns,
 )
-from heedful.explanation.record import Attribution, Check, Cost, Explained, Part, as_json, check_words
-from heedful.records import Words
+from heedful.explanation.record import Explained, check_words
+from heedful.records import Part, Words
 
 PARTS: tuple[Part, ...] = ("passage", "query")
 
@@ -67,15 +69,24 @@ def columns_of(examples: Sequence[Explained]) -> Columns:
             strings([check.sentence for check in checks]),
             integers([a.cost.forward for _, a in attributions]),
             integers([a.cost.backward for _, a in attributions]),
+            integers([len(a.cells) for _, a in attributions]),
         ),
         np.concatenate([np.empty(0), *(s for _, a in attributions for s in a.scores.values())]),
         np.concatenate([np.empty(0), *(e.probabilities for e in examples)]),
+        join_cells([a.cells for _, a in attributions]),
         tuple(answers for _, answers in label_sets),
     )
 
 
 def method_of(a: Attribution) -> Method:
-    return Method(a.method, a.kind, bool(a.signed), a.removal, as_json(a.options))
+    return Method(a.method, a.kind, bool(a.signed), a.removal, as_json(a.options), a.axes)
+
+
+def join_cells(each: Sequence[Cells]) -> Cells:
+    """One after the other."""
+    return Cells(
+        *(np.concatenate([column, *(vars(c)[name] for c in each)]) for name, column in vars(Cells.none()).items())
+    )
 
 
 def text_columns(
@@ -133,7 +144,7 @@ def fields_of(columns: Columns) -> Iterator[dict[str, Any]]:
     forms, texts = iter(columns.positions.form.tolist()), _dicts(columns.texts)
     attributions, scores = _dicts(columns.attributions), columns.scores
     options = [json.loads(method.options) for method in columns.methods]
-    position, row, label = 0, 0, 0
+    position, row, label, cell = 0, 0, 0, 0
     for e in _dicts(columns.examples):
         parts: dict[Part, Words] = {}
         index: dict[Part, tuple[int, ...]] = {}
@@ -153,7 +164,8 @@ def fields_of(columns: Columns) -> Iterator[dict[str, Any]]:
                 if a[part]:
                     found[part] = scores[row : (row := row + len(parts.get(part, ())))]
             method = columns.methods[a["method"]]
-            made.append(_attribution(method, options[a["method"]], labels[a["target"]], found, a))
+            cells = columns.cells[cell : (cell := cell + a["n_cells"])]
+            made.append(_attribution(method, options[a["method"]], labels[a["target"]], found, a, cells))
         yield {
             "id": e["id"],
             "passage": parts["passage"],
@@ -174,7 +186,7 @@ def _dicts(rows: Examples | TextColumns | Attributions) -> Iterator[dict[str, An
 
 
 def _attribution(
-    method: Method, options: dict[str, Any], target: str, scores: dict[Part, Floats], a: dict[str, Any]
+    method: Method, options: dict[str, Any], target: str, scores: dict[Part, Floats], a: dict[str, Any], cells: Cells
 ) -> Attribution:
     check = None if a["check"] is None else Check(a["check"], a["value"], a["ok"], a["relative"], a["sentence"])
     return Attribution(
@@ -190,4 +202,6 @@ def _attribution(
         special=None if math.isnan(a["special"]) else a["special"],
         rest=None if math.isnan(a["rest"]) else a["rest"],
         spread=None if math.isnan(a["spread"]) else a["spread"],
+        axes=method.axes,
+        cells=cells,
     )

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from heedful.experiments import find
 from heedful.experiments.framework.description import WeightsPair
 from heedful.explainers import Explainer
+from heedful.explanation.attribution import Attribution
 from heedful.explanation.drawing import html, visible
-from heedful.explanation.record import Attribution, Explained
+from heedful.explanation.record import Explained
 from heedful.figures.figure import method_name
 from heedful.records import Example, Words
 from heedful.report.effect import ATTENTION, OMISSION

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from heedful.experiments.framework.certainty import settle
 from heedful.experiments.framework.verdict import Grade, Verdict, Wording, border, ends, grade_at, percent
+from heedful.explanation.attribution import Attribution
 from heedful.explanation.explanation import Explanation
-from heedful.explanation.record import Attribution, Explained
+from heedful.explanation.record import Explained
 from heedful.figures.figure import method_name
 from heedful.measure.rank import kendall
 from heedful.measure.statistics import Interval, mean_interval, proportion

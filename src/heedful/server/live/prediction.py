@@ -7,8 +7,9 @@ from typing import Any
 
 from markupsafe import Markup
 
+from heedful.explanation.attribution import Attribution
 from heedful.explanation.drawing import LEGEND, LEVELS, html, visible
-from heedful.explanation.record import Attribution, Explained
+from heedful.explanation.record import Explained
 from heedful.records import Example, Words
 from heedful.report.cards import check_says
 from heedful.server.live.inference import LoadedModel
