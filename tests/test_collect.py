@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from inspect import signature
+from typing import Any
 
 import numpy as np
 import pytest
@@ -154,3 +155,22 @@ def test_axioms_are_checked_as_one_by_one(rows: list[tuple[float, float, bool]])
         met = abs(g) <= max(axiom.limit * s, 1e-5)
         told = None if met or share_of is None else axiom.sentence.format(missed=share(share_of))
         assert Check(name, value, bool(ok), relative, sentence) == Check(axiom.name, g, met, share_of, told)
+
+
+def test_integrated_gradients_go_on_until_they_are_complete_within_a_bound() -> None:
+    """A model that is saturated almost everywhere on the path: 50 points miss five of six, and nobody says how many."""
+    examples = webruns.examples(webruns.SENTENCES, None, 3)
+    model = model_of(examples, "classification")
+    assert isinstance(model.network, torch.nn.Module)
+    with torch.no_grad():
+        for name, weights in model.network.named_parameters():
+            weights.mul_(10 if "embedding" in name else 1 if "decoder" in name else 40)
+
+    def told(model: Model, **options: Any) -> list[tuple[bool, int]]:
+        found = [one.attributions[0] for one in explain(model, examples, ["integrated_gradients"], **options)]
+        return [(one.check is not None and one.check.ok, one.cost.backward) for one in found]
+
+    fixed, open_ended = told(model, n_steps=50), told(model)
+    assert sum(ok for ok, _ in fixed) < sum(ok for ok, _ in open_ended)
+    assert {points for _, points in open_ended} == {49, 399}
+    assert told(model_of(examples, "classification")) == [(True, 49)] * 6  # no more than the signature's 50

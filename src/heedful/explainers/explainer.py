@@ -167,6 +167,9 @@ class Explainer:
     # Why it cannot explain a network that has all it needs, in one sentence, empty where it can; None: it always can.
     refusal: Loaded[Callable[[Any], str] | None] = Loaded(optional=True)
     help: Mapping[str, str] = field(default_factory=dict)  # of its own options, one line each (options.HELP has others)
+    # Options with which it goes on until its axiom holds, within a bound: those of an explanation and of an audit,
+    # unless one of them is given. Experiments ask with the defaults of the signature: their rows stay what they are.
+    until_it_holds: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -222,6 +225,10 @@ class Explainer:
 
             raise no_option(unknown[0], [self])
         return {name: check_option(self.name, self.run, name, value) for name, value in given.items()}
+
+    def holding(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """What was asked of it, and where that leaves it open, as much work as its axiom takes."""
+        return dict(given) if self.until_it_holds.keys() & given.keys() else {**self.until_it_holds, **given}
 
     def check(self, can: frozenset[str], model: str = "this model") -> None:
         """Refuse by name a model that lacks what the method needs."""

@@ -97,7 +97,11 @@ def calls_of(
     for one in chosen:
         one.explainer.check(model.network.can, model.name)
     return [
-        Call(one.explainer, given, model.unknown_trained is False and puts_unknown(one.explainer, given))
+        Call(
+            one.explainer,
+            one.explainer.holding(given),
+            model.unknown_trained is False and puts_unknown(one.explainer, given),
+        )
         for one, given in zip(chosen, options_for(chosen, options), strict=True)
     ]
 

@@ -24,7 +24,6 @@ from heedful.records import Example
 
 FIRST, TEXTS = 3, 12  # texts of the first look, and of all
 AGREES = 0.8  # Spearman's rho of two draws of a method that samples: below, its order is half chance
-STEPS: dict[str, Any] = {"tolerance": 0.05, "max_steps": 400}  # of integrated gradients: as many as they need
 
 
 def explain_sample(
@@ -58,15 +57,14 @@ def explain_sample(
 def _look(
     model: Model, texts: Sequence[Example], explainer: Explainer, seconds: float
 ) -> tuple[tuple[tuple[MethodCheck, ...], MethodCost], Explanation]:
-    options = {name: value for name, value in STEPS.items() if name in explainer.options}
-    explain(model, texts[:1], [explainer.name], **options)  # the first call is slow, whatever it does
+    explain(model, texts[:1], [explainer.name])  # the first call is slow, whatever it does
     began = time.perf_counter()
-    first = explain(model, texts[:FIRST], [explainer.name], **options)
+    first = explain(model, texts[:FIRST], [explainer.name])
     took = time.perf_counter() - began
     each, explained = took / len(first), first
     if len(texts) > FIRST and each * len(texts) <= seconds:
         began = time.perf_counter()
-        explained = explain(model, texts, [explainer.name], **options)
+        explained = explain(model, texts, [explainer.name])
         each = (time.perf_counter() - began) / len(texts)
     attributions = [one.attribution(explainer.name) for one in explained]
     cost = MethodCost(
@@ -76,7 +74,7 @@ def _look(
     )
     checks = [*_axiom([one.check for one in attributions if one.check is not None])]
     if _samples(explainer):
-        checks.append(_sampling(first, explain(model, texts[:FIRST], [explainer.name], seed=1, **options)))
+        checks.append(_sampling(first, explain(model, texts[:FIRST], [explainer.name], seed=1)))
     return (tuple(checks), cost), first
 
 

@@ -28,6 +28,7 @@ from heedful.records import Batch, Tokens
 Method = Literal["riemann_right", "riemann_middle", "gausslegendre", "fejer"]
 Baseline = Literal["zero", "unk", "mask", "pad"] | float | Tensor
 N_STEPS = 50
+ROUNDING = 100  # times the last digit of the output: no step count brings a gap below it
 NESTED = ("fejer",)
 METHODS = ("riemann_right", "riemann_middle", "gausslegendre", "fejer")
 
@@ -69,7 +70,7 @@ def integrated_gradients(
     slopes: list[Tensor | None] = [None, None]  # of passage and query: (batch, steps, length) . (x - b)
     # (batch,) what the last doubling changed of the score that it changed most
     moved = like.new_full((len(batch),), torch.inf)
-    first = True
+    first, least = True, ROUNDING * torch.finfo(like.dtype).eps
     while len(rows) > 0:
         a, weights = nodes(n_steps, method, like)
         # every second point of a nested rule is one of the rule before
@@ -101,7 +102,7 @@ def integrated_gradients(
         n_steps = 2 * n_steps + 1 if method in NESTED else min(2 * n_steps, max(max_steps, n_steps + 1))
         if tolerance is None or n_steps > max_steps:
             break
-        rows = rows[torch.maximum(gap[rows].abs(), error) > tolerance * change[rows].abs()]
+        rows = rows[torch.maximum(gap[rows].abs(), error) > (tolerance * change[rows].abs()).clamp(min=least)]
     return Scores(
         passage=passage,
         query=query if "query" in asked else None,
