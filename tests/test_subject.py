@@ -251,6 +251,13 @@ def test_what_a_mismatch_says_to_type_leads_on(
     assert len(in_python) == 40
 
 
+def test_a_weak_model_is_asked_about_more_texts(checkpoint: Path, tmp_path: Path) -> None:
+    """Right about two texts in three: the 50 that are looked at first do not show which label is which."""
+    data = answered(checkpoint, tmp_path / "reviews.csv", ("Positive", "negative"), n=300, wrong=100)
+    with pytest.raises(Mistake, match="Measured on 300 labelled texts: .* agrees with 67%, the other way with 33%"):
+        _subject(checkpoint, data)
+
+
 def test_an_order_that_cannot_be_told_is_not_suggested(checkpoint: Path, tmp_path: Path) -> None:
     data = answered(checkpoint, tmp_path / "reviews.csv", ("Positive", "negative"), wrong=20)
     sentence = all_say(checkpoint, data, out=tmp_path)
@@ -323,7 +330,7 @@ def test_several_labels_are_fitted_to_several(monkeypatch: pytest.MonkeyPatch) -
     assert (fit.best, fit.agrees, fit.rows, fit.sure) == (
         {"LABEL_1": "LABEL_1", "a": "LABEL_2", "b": "LABEL_0"},
         1.0,
-        label_fit.ROWS,
+        120,
         True,
     )
     few = label_fit.measure_fit(source, examples[:5], names, {})

@@ -75,7 +75,6 @@ def audit(
     """
     from heedful.auditing.ask.audit import execute, given_texts, keep, prepare, write_files
     from heedful.cli.study import going_on
-    from heedful.engine.running.progress import Progress
     from heedful.report.export import check_page
 
     if output is not None:
@@ -98,7 +97,7 @@ def audit(
         data_dir=data_dir,
         settings=options.parse_settings(setting or []),
     )
-    progress = Progress(quiet=quiet or as_json)
+    progress = options.watched(quiet or as_json)
     texts = given_texts(None, None, data, how, runs)
     with going_on(progress):
         prepared = prepare(model, texts, budget, bar or (), method or (), experiment or (), shortcut or plant, progress)

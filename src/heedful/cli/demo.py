@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.cli.options import Quiet, Runs, check_output
+from heedful.cli.options import Quiet, Runs, check_output, watched
 
 if TYPE_CHECKING:
     from heedful.api.studies import Demonstration
@@ -28,10 +28,9 @@ def demo(
     from rich.console import Console
 
     from heedful.api.studies import demonstrate
-    from heedful.engine.running.progress import Progress
 
     check_output(output, "--output")
-    shown = demonstrate(rule, seed, runs, output, Progress(quiet=quiet))
+    shown = demonstrate(rule, seed, runs, output, watched(quiet))
     for line in last_screen(shown, rule, output):
         Console(highlight=False, markup=False).print(line)
     if open_it:

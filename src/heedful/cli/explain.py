@@ -141,7 +141,6 @@ def explain(
     from heedful.api.language import explained, read_chat
     from heedful.api.words import as_examples, explain_examples
     from heedful.data.formats.tables import file_format
-    from heedful.engine.running.progress import Progress
     from heedful.engine.sources.subject import Subject
 
     given = {
@@ -155,7 +154,7 @@ def explain(
     of_methods = combine(
         {name: value for name, value in given.items() if value is not None}, parse_settings(setting or [])
     )
-    progress = Progress(quiet=quiet or output_format is Format.json)
+    progress = options.watched(quiet or output_format is Format.json)
     how = options.subject_options(
         text_column=text_column,
         label_column=label_column,

@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,7 @@ from typer.core import TyperCommand, TyperOption
 from heedful.errors import Mistake, short
 
 if TYPE_CHECKING:
+    from heedful.engine.running.progress import Progress
     from heedful.engine.sources.subject import SubjectOptions
 
 Runs = Annotated[Path, typer.Option("--runs", help="The folder that holds the runs.")]
@@ -87,6 +89,23 @@ class OneOfEach(TyperCommand):
             if single.count(option) > 1:
                 raise Mistake(f"{option.opts[0]} is given twice, and it takes one value: give it once.")
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _at_end:
+            return super().invoke(ctx)
+
+
+_at_end = ExitStack()  # of the command under way
+
+
+def watched(quiet: bool) -> Progress:
+    """Progress of the command under way, which shows signs of life until it ends."""
+    from heedful.engine.running.progress import Progress
+
+    progress = Progress(quiet=quiet)
+    if not quiet:
+        _at_end.callback(progress.watch())
+    return progress
 
 
 def check_output(path: Path, option: str) -> None:

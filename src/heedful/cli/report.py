@@ -51,7 +51,6 @@ def report(
     Example: heedful report runs/sst-bilstm-additive-s0-1a2b3c4d -o report.html --figures figures
     """
     from heedful import api
-    from heedful.engine.running.progress import Progress
 
     check_output(output, "--output")
     words = ["heedful", "report", *map(str, runs), "-o", str(output), *([] if texts else ["--no-texts"])]
@@ -78,7 +77,7 @@ def report(
         data=data,
         options=how,
         folder=folder,
-        progress=Progress(quiet=quiet or as_json),
+        progress=options.watched(quiet or as_json),
         command=shlex.join(words),
     )
     if as_json:

@@ -56,7 +56,6 @@ def run(
     from heedful import api
     from heedful.api.experiments import parse_questions, sort_data_settings
     from heedful.cli.study import going_on, show, show_failures
-    from heedful.engine.running.progress import Progress
 
     experiment, model = split_model(experiment, model)
     given = options.parse_settings([*(setting or ()), *([f"method={method}"] if method else [])])
@@ -77,7 +76,7 @@ def run(
         settings=data_options,
     )
     asks = parse_questions(experiment, settings, split, limit)
-    progress = Progress(quiet=quiet or as_json)
+    progress = options.watched(quiet or as_json)
     with going_on(progress):
         answers = api.run_experiments(asks, model, data=data, options=how, runs=runs, cores=cores, progress=progress)
     report = answers.report

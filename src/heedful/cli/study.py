@@ -90,7 +90,6 @@ def study(
     Example: heedful study jain-wallace --dataset sst --encoder bilstm --seeds 3
     """
     from heedful.api.studies import keep_runs, kept_runs, plan_study
-    from heedful.engine.running.progress import Progress
 
     for path, option in ((write, "--write"), (summaries, "--summaries")):
         if path is not None:
@@ -120,7 +119,7 @@ def study(
         split=split,
         limit=limit,
     )
-    progress = Progress(quiet=quiet or as_json)
+    progress = complete.watched(quiet or as_json)
     for missing, how in planned.missing.items():
         progress.say(f"{missing} is left out: it was not found in the data folders. To get it: {how}.")
     if planned.known:

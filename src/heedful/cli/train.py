@@ -64,7 +64,6 @@ def train(
     """
     from heedful import api
     from heedful.api.models import estimate_training
-    from heedful.engine.running.progress import Progress
 
     others = {"dev_file": dev_file, "test_file": test_file, "tokenizer": tokenizer, "min_df": min_df}
     data = options.gather_data_options(
@@ -88,7 +87,7 @@ def train(
         found = estimate_training(config, runs=runs, data_dirs=data_dir or ())
         typer.echo(json.dumps(found.to_json()) if as_json else found.describe())
         return
-    progress = Progress(quiet=quiet or as_json)
+    progress = options.watched(quiet or as_json)
     try:
         run = api.train_config(config, runs=runs, data_dirs=data_dir or (), progress=progress)
     except KeyboardInterrupt:

@@ -43,7 +43,6 @@ def words(
     Example: heedful words runs/sst-bilstm-additive-s0-1a2b3c4d --min-texts 10
     """
     from heedful.api.corpus_words import rank_words
-    from heedful.engine.running.progress import Progress
     from heedful.engine.sources.subject import Subject
     from heedful.explanation.drawing import visible
 
@@ -63,7 +62,7 @@ def words(
         batch_size=batch_size,
         data_dir=data_dir,
     )
-    progress = Progress(quiet=quiet or as_json)
+    progress = options.watched(quiet or as_json)
     subject = Subject.resolve(model, data, how).say(progress)
     rows = rank_words(subject, limit=limit, label=label, min_texts=min_texts, progress=progress)
     if as_json:

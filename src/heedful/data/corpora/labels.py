@@ -201,6 +201,8 @@ class LabelNumbers:
 class NoMatch(Mistake):
     """Labels of data of which a model knows none by that name, or two by one name."""
 
+    unsure = False  # more labelled texts could tell which is which
+
 
 def match_labels(
     model_labels: Sequence[str], corpus_labels: Sequence[str], label_map: Mapping[str, str] | None = None

@@ -20,6 +20,7 @@ class TaskDisplay:
     def __init__(self, progress: Progress, schedule: Schedule) -> None:
         self.progress, self.schedule = progress, schedule
         self.began: dict[str, float] = {}
+        self.parts: dict[str, tuple[str, float]] = {}  # what is under way, and how much of it is done
         self.lines: dict[str, TaskID] = {}
         self.rich: RichProgress | None = None
         self._stack = ExitStack()
@@ -30,6 +31,7 @@ class TaskDisplay:
             self.rich = self._stack.enter_context(rich)
             self.all = rich.add_task("all tasks", total=len(self.schedule.tasks), detail="")
             rich.update(self.all, completed=self.schedule.finished)
+        self._stack.enter_context(self.progress.doing(self._describe))
         return self
 
     def __exit__(
@@ -37,11 +39,18 @@ class TaskDisplay:
     ) -> None:
         self._stack.close()
 
+    def _describe(self) -> str:
+        if self.rich is not None:
+            return ""
+        over, at = len(self.schedule.tasks) - self.schedule.unfinished, list(self.parts.values())
+        return f"[{over}/{len(self.schedule.tasks)}] " + "; ".join(f"{name}: {part:.0%}" for name, part in at)
+
     def say(self, text: str) -> None:
         self.progress.say(text)
 
     def begin(self, task: Task) -> None:
         self.began[task.key] = time.monotonic()
+        self.parts[task.key] = task.name, 0.0
         if self.rich is not None:
             self.lines[task.key] = self.rich.add_task(f"  {task.name}", total=100, detail="")
 
@@ -49,7 +58,10 @@ class TaskDisplay:
         """What a worker tells about its task."""
         if "say" in message:
             self.say(message["say"])
-        elif self.rich is not None and task.key in self.lines:
+            return
+        if "part" in message:
+            self.parts[task.key] = task.name, message["part"]
+        if self.rich is not None and task.key in self.lines:
             if "part" in message:
                 self.rich.update(self.lines[task.key], completed=100 * message["part"])
             else:
@@ -63,6 +75,7 @@ class TaskDisplay:
 
     def end(self, task: Task, how: str) -> None:
         """`how`: done, kept, busy, failed ..."""
+        self.parts.pop(task.key, None)
         taken = time.monotonic() - self.began.pop(task.key, time.monotonic())
         if self.rich is not None:
             if task.key in self.lines:

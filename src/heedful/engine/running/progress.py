@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 
 Send = Callable[[dict[str, Any]], None]
@@ -19,7 +20,8 @@ RELAY_EVERY = 0.3  # seconds between two messages about the same bar
 
 def columns() -> tuple[Any, ...]:
     detail = TextColumn("{task.fields[detail]}")
-    return TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), detail, TimeRemainingColumn()
+    times = TimeElapsedColumn(), TimeRemainingColumn()
+    return TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), detail, *times
 
 
 class ProgressBar:
@@ -51,16 +53,21 @@ class LineBar(ProgressBar):
 
     def __init__(self, say: Callable[[str], None], name: str, total: int) -> None:
         super().__init__(say)
-        self.name, self.total, self.done = name, total, 0
+        self.name, self.total, self.done, self.detail = name, total, 0, ""
         self.began = self.told = time.monotonic()
 
     def show(self, amount: int, detail: str | None) -> None:
         self.done += amount
-        now = time.monotonic()
-        if now - self.told >= LINE_EVERY:
-            self.told = now
-            more = "" if detail is None else f", {detail}"
-            self.say(f"{self.name}: {self.done:,} of {self.total:,} after {now - self.began:.0f} s{more}")
+        self.detail = "" if detail is None else f", {detail}"
+        if time.monotonic() - self.told >= LINE_EVERY:
+            self.say(self.describe())
+
+    def describe(self) -> str:
+        self.told = time.monotonic()
+        taken = self.told - self.began
+        left = taken * (self.total / self.done - 1) if self.done else 0.0
+        rest = f", about {left:.0f} s left" if left >= 1 else ""
+        return f"{self.name}: {self.done:,} of {self.total:,} after {taken:.0f} s{rest}{self.detail}"
 
 
 class RichBar(ProgressBar):
@@ -81,8 +88,11 @@ class Progress:
 
     console: Console = field(default_factory=lambda: Console(stderr=True))
     quiet: bool = False
+    under_way: list[Callable[[], str]] = field(default_factory=list)  # what is done now says where it is
+    _told: float = field(default_factory=time.monotonic)
 
     def say(self, text: str) -> None:
+        self._told = time.monotonic()
         if not self.quiet:
             self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
@@ -90,11 +100,47 @@ class Progress:
     def bar(self, name: str, total: int) -> Iterator[ProgressBar]:
         if self.quiet or not self.console.is_terminal:
             self.say(name)
-            yield ProgressBar(self.say) if self.quiet else LineBar(self.say, name, total)
+            if self.quiet:
+                yield ProgressBar(self.say)
+                return
+            bar = LineBar(self.say, name, total)
+            with self.doing(bar.describe):
+                yield bar
             return
-        with RichProgress(*columns(), console=self.console, transient=True) as rich:
+        with RichProgress(*columns(), console=self.console, transient=True) as rich, self.doing(lambda: ""):
             rich.add_task(name, total=total, detail="")
             yield RichBar(self.say, rich)
+
+    @contextmanager
+    def doing(self, where: Callable[[], str]) -> Iterator[None]:
+        """What is said in the meantime where a command would be silent; nothing where that is drawn (`""`)."""
+        self.under_way.append(where)
+        try:
+            yield
+        finally:
+            self.under_way.pop()
+            self._told = time.monotonic()
+
+    def watch(self, every: float = LINE_EVERY) -> Callable[[], None]:
+        """Say where the work is whenever nothing else was said for a while, until what is returned is called."""
+        over, began = threading.Event(), time.monotonic()
+
+        def beat() -> None:
+            while not over.wait(every / 8):
+                now = time.monotonic()
+                if now - self._told >= every:
+                    where = [one() for one in self.under_way[-1:]] or [f"still at work after {now - began:.0f} s"]
+                    if where[0]:
+                        self.say(where[0])
+
+        thread = threading.Thread(target=beat, name="life signs", daemon=True)
+        thread.start()
+
+        def stop() -> None:
+            over.set()
+            thread.join()
+
+        return stop
 
 
 class Relay(Progress):

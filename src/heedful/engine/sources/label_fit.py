@@ -23,7 +23,7 @@ from heedful.records import Example
 if TYPE_CHECKING:
     from heedful.engine.sources.models import ModelSource
 
-ROWS = 50  # labelled texts that the model is asked about
+MOST_ROWS = 400  # labelled texts that the model is asked about: of one that is right three times in four 50 do not tell
 MOST_WAYS = 720  # of giving labels to labels that are compared: six to six
 SURE = 0.01  # the chance that the second best way is as good, over all ways
 UNKNOWN = "?"
@@ -43,8 +43,8 @@ class LabelFit:
 
 def say_how_to_map(
     source: ModelSource, examples: Sequence[Example], labels: Sequence[str], label_map: Mapping[str, str]
-) -> str:
-    """What to type where labels do not match: as the model's answers show it, or a form to be filled in.
+) -> tuple[str, bool]:
+    """What to type where labels do not match: as the model's answers show it, or a form; could more texts tell?
 
     `examples` are numbered by `labels`, the names of the data.
     """
@@ -55,11 +55,10 @@ def say_how_to_map(
         numbers = {name: known.get(name, find_label(name, source.labels)) for name in used}
         form = {name: UNKNOWN if number is None else source.labels[number] for name, number in numbers.items()}
         measured = "" if fit is None else f" from the model's answers to {count_texts(fit)} ({compare(fit)})"
-        return (
-            f"Which is which cannot be told{measured}: type --label-map {show_label_map(form)} with one of "
-            f"{show_labels(source.labels)} in place of each {UNKNOWN}."
-        )
-    return f"Measured on {count_texts(fit)}: {compare(fit)}. Type --label-map {show_label_map(fit.best)}."
+        how = f"with one of {show_labels(source.labels)} in place of each {UNKNOWN}."
+        told = f"Which is which cannot be told{measured}: type --label-map {show_label_map(form)} {how}"
+        return told, fit is not None
+    return f"Measured on {count_texts(fit)}: {compare(fit)}. Type --label-map {show_label_map(fit.best)}.", False
 
 
 def count_texts(fit: LabelFit) -> str:
@@ -81,7 +80,7 @@ def measure_fit(
     None where there is nothing to compare: too few labels or texts, or too many ways.
     """
     labelled = [example for example in examples if example.label is not None]
-    some = [labelled[place] for place in spread_places(len(labelled), ROWS)]
+    some = [labelled[place] for place in spread_places(len(labelled), MOST_ROWS)]
     used = sorted({example.label for example in labelled if example.label is not None})
     names = [labels[number] for number in used]
     said = read_label_map(label_map, source.labels, names)

@@ -87,7 +87,10 @@ def as_the_model_reads(
     except NoMatch as mismatch:
         from heedful.engine.sources.label_fit import say_how_to_map
 
-        raise NoMatch(f"{mismatch} {say_how_to_map(source, [*examples.values()], labels, label_map)}") from None
+        how, unsure = say_how_to_map(source, [*examples.values()], labels, label_map)
+        said = NoMatch(f"{mismatch} {how}")
+        said.unsure = unsure
+        raise said from None
 
     def renumbered(example: Example) -> Example:
         return replace(

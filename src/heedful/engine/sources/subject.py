@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from heedful.config import DataOptions
 from heedful.data.corpora.assemble import spread_places
-from heedful.data.corpora.labels import CaseVariants, find_label, show_labels
+from heedful.data.corpora.labels import CaseVariants, NoMatch, find_label, show_labels
 from heedful.engine.sources.data import SplitTexts, find_data, read_split
+from heedful.engine.sources.label_fit import MOST_ROWS
 from heedful.engine.sources.models import RUN_FOLDERS, MemorySource, ModelSource, find_source, source_of
 from heedful.engine.sources.other_data import as_the_model_reads, read_as, read_other
 from heedful.errors import Mistake, short
@@ -113,7 +114,13 @@ class Subject:
             if texts.labels and find_label(label, texts.labels) is None:
                 shown = show_labels(texts.labels)
                 raise Mistake(f"--label-map: {label!r} is not a label of {self.data}, which has {shown}.")
-        examples = subject._numbered(texts)
+        try:
+            examples = subject._numbered(texts)
+        except NoMatch as mismatch:
+            more = subject._try(subject.reading, MOST_ROWS) if mismatch.unsure and texts.size > LOOKED_AT else texts
+            if isinstance(more, CaseVariants) or more is texts:
+                raise
+            examples = subject._numbered(more)
         notes = [f"{subject.data}: columns read: {texts.columns}"] if texts.columns else []
         if texts.size and all(example.label is None for example in examples.values()):
             notes.append(
@@ -122,10 +129,10 @@ class Subject:
             )
         return replace(subject, notes=tuple(notes))
 
-    def _try(self, reading: DataOptions) -> SplitTexts | CaseVariants:
+    def _try(self, reading: DataOptions, limit: int = LOOKED_AT) -> SplitTexts | CaseVariants:
         assert self.data is not None
         try:
-            return read_other(self.data, reading, self.split, LOOKED_AT, self.data_dirs)
+            return read_other(self.data, reading, self.split, limit, self.data_dirs)
         except CaseVariants as variants:
             return variants
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 TOKENS, TEXTS = 2**13, 256  # of a batch: gradients keep every step's tensors, so this bounds memory
+SLOW_TEXTS = 8  # where each question is passes through layers of self-attention: a batch is what a bar moves by
 
 
 SHOWN = 5  # rows that stand for all where they are looked at
@@ -136,7 +137,8 @@ def ask_model(
     rng = np.random.default_rng([seed, *experiment.name.encode()])
 
     def batches() -> Iterator[tuple[Ints, Batch]]:
-        texts = min(TEXTS, model.batch_size or TEXTS)
+        most = SLOW_TEXTS if "self_attends" in model.network.can else TEXTS
+        texts = min(most, model.batch_size or most)
         for indices, batch in encoded.batches(texts, token_budget=token_budget(model.network, TOKENS)):
             yield places[indices], batch
             bar.advance(len(indices))
