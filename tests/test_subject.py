@@ -431,10 +431,7 @@ def saved(folder: Path, family: str, kind: str, sizes: dict[str, Any]) -> Any:
         ("Bert", "BertForMaskedLM", zoo.SIZES, "a masked language model", True),
         ("Bert", "BertModel", zoo.SIZES, "(a BertModel) is not a trained classifier", True),
         ("Bert", "BertForMultipleChoice", zoo.SIZES, "it chooses one of several texts", True),
-        ("T5", "T5ForConditionalGeneration", T5, "it writes a text in answer to a text (an encoder-decoder)", False),
         ("T5", "T5EncoderModel", T5, "(a T5EncoderModel) is not a trained classifier", False),
-        ("Bart", "BartForConditionalGeneration", SEQ, "it writes a text in answer to a text", False),
-        ("Marian", "MarianMTModel", SEQ, "it translates a text (an encoder-decoder)", False),
     ],
 )
 def test_what_is_not_a_classifier_is_named(
@@ -453,6 +450,34 @@ def test_what_is_not_a_classifier_is_named(
     with pytest.raises(Mistake) as caught:
         heedful.wrap(module, zoo.wordpiece())
     assert kind in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("family", "kind", "sizes"),
+    [
+        ("Llama", "LlamaForCausalLM", zoo.GROUPED),
+        ("T5", "T5ForConditionalGeneration", {**T5, "decoder_start_token_id": 0}),
+        ("Bart", "BartForConditionalGeneration", SEQ),
+        ("Marian", "MarianMTModel", SEQ),
+    ],
+)
+def test_what_generates_is_explained_token_by_token(
+    family: str, kind: str, sizes: dict[str, Any], tmp_path: Path
+) -> None:
+    """A folder, a module and a pipeline are found out by themselves."""
+    module = saved(tmp_path / "model", family, kind, sizes)
+    done = CliRunner().invoke(app, ["explain", str(tmp_path / "model"), "a good film", "--say", "good", "--quiet"])
+    assert not isinstance(done.exception, Mistake), done.exception
+    assert "token 1" in done.output
+    wrapped = heedful.wrap(module.eval(), zoo.wordpiece())
+    scores = [
+        heedful.explain(model, ["a good film"], ["gradient_x_input"], say="good").to_pandas()["score"].to_numpy()
+        for model in (tmp_path / "model", wrapped)
+    ]
+    np.testing.assert_allclose(scores[0], scores[1], atol=1e-6)
+    if family == "Llama":
+        piped = heedful.load(transformers.pipeline("text-generation", model=module, tokenizer=zoo.wordpiece()))
+        assert piped.task == "generation"
 
 
 def test_encoder_decoders_that_classify_are_black_boxes(tmp_path: Path) -> None:

@@ -75,6 +75,9 @@ class NextToken:
     that: tuple[int, ...] | None = None  # None: any other token
     names: tuple[str, str] = ("anything else", "this")  # of that and of this, as a person reads them
     step: int = 0  # of the continuation, from 0
+    # Tokens right before `this` that it must have said, too: then the question is about the phrase that they make. They
+    # are the end of what has been said so far.
+    phrase: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +177,19 @@ class Asked:
 
     this: Tensor  # (batch, most) long
     that: Tensor  # (batch, most) long; a row of -1 alone: any other token
+    phrase: Tensor | None = None  # (batch, most) long, at the right end of the row: see NextToken
+
+    @property
+    def steps(self) -> int:
+        """How many tokens a question is about, at most."""
+        return 1 if self.phrase is None else 1 + self.phrase.shape[1]
 
     def rows(self, which: Tensor) -> Asked:
-        return Asked(self.this[which], self.that[which])
+        return Asked(self.this[which], self.that[which], None if self.phrase is None else self.phrase[which])
 
     def to(self, device: torch.device) -> Asked:
-        return Asked(self.this.to(device), self.that.to(device))
+        phrase = None if self.phrase is None else self.phrase.to(device)
+        return Asked(self.this.to(device), self.that.to(device), phrase)
 
 
 @dataclass(frozen=True, slots=True)

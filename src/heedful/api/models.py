@@ -22,7 +22,8 @@ def load(model: Any, *, device: str | None = None, **options: Any) -> Model:
     """A trained model: a run folder, a folder or id of Hugging Face, a pipeline, or a source.
 
     `options` are those of the kind of model; of Hugging Face: labels, query, long, problem_type, revision, dtype,
-    offline (see docs/huggingface.md). `device` is the processor unless told otherwise; a pipeline stays where it is.
+    offline (see docs/huggingface.md), and of a model that generates language. `device` is the processor unless told
+    otherwise; a pipeline stays where it is.
     """
     from heedful.engine.running.processors import torch_device
     from heedful.engine.sources.models import find_source
@@ -42,7 +43,8 @@ def load(model: Any, *, device: str | None = None, **options: Any) -> Model:
 def wrap(model: Any, tokenizer: Any = None, **options: Any) -> Model:
     """One's own model: a module with its tokenizer, or a function from a list of texts to probabilities.
 
-    `options`: labels, query, problem_type, name; of a module long, of a function mask and batch_size.
+    `options`: labels, query, problem_type, name; of a module long, of a function mask and batch_size. A module that
+    generates is found out to be a language model: its options are name and language.
     """
     from torch import nn
 
@@ -50,6 +52,12 @@ def wrap(model: Any, tokenizer: Any = None, **options: Any) -> Model:
         if tokenizer is None:
             raise Mistake(f"{type(model).__name__} reads token ids: give its tokenizer, too: wrap(module, tokenizer).")
         from heedful.models.huggingface import wrap as wrap_module
+        from heedful.models.language.loading import module_generates, wrap_language_model
+
+        if module_generates(model):
+            if unknown := sorted(set(options) - {"name", "language"}):
+                raise Mistake(f"{unknown[0]!r} is not an option of a language model. They are: name, language.")
+            return wrap_language_model(model, tokenizer, **options)
 
         return wrap_module(model, tokenizer, **options)
     if tokenizer is not None:

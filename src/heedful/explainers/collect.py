@@ -89,12 +89,13 @@ class Collector:
         """One batch: the examples that are its texts, (batch, labels), (batch,), and the scores of each method."""
         self._check_positions(examples, batch)
         for part, tokens in parts_of(batch).items():
+            texts = self._texts(part, examples)
             if tokens.reserved.unknown is not None:
-                texts, strange = self.text[part][examples], tokens.ids[tokens.mask] == tokens.reserved.unknown
+                strange = tokens.ids[tokens.mask] == tokens.reserved.unknown
                 places = ranges(begins(self.texts.n_words)[texts], self.texts.n_words[texts])
                 self.positions.unknown[places] = strange.cpu().numpy()
             if tokens.word_index is not None:
-                self._number_words(self.text[part][examples], tokens.word_index[tokens.mask])
+                self._number_words(texts, tokens.word_index[tokens.mask])
         self.order.append(examples)
         self.probabilities.append(probabilities.double().cpu().numpy())
         self.targets.append(targets.cpu().numpy())
@@ -103,11 +104,18 @@ class Collector:
                 kept.update(zip(examples.tolist(), cells_of(call.explainer, found, batch), strict=True))
         for answer, call, found in zip(self.answers, self.calls, scores, strict=True):
             for name, chunk in answer_of(call.explainer.name, found, batch).items():
-                answer[name].append(chunk)
+                answer[name].append(chunk & (self.n_texts[examples] > 1) if name == "has_query" else chunk)
+
+    def _texts(self, part: Part, examples: Ints) -> Ints:
+        """The texts that a part of these examples is: what has been said so far may be nothing."""
+        found: Ints = self.text[part][examples]
+        return found if part == "passage" else found[self.n_texts[examples] > 1]
 
     def _check_positions(self, examples: Ints, batch: Batch) -> None:
         for part, tokens in parts_of(batch).items():
-            n, expected = tokens.mask.sum(1).cpu().numpy(), self.texts.n_words[self.text[part][examples]]
+            n, expected = tokens.mask.sum(1).cpu().numpy(), np.zeros(len(examples), dtype=np.int64)
+            there = (self.n_texts[examples] > 1) | (part == "passage")
+            expected[there] = self.texts.n_words[self._texts(part, examples)]
             for row in np.flatnonzero(n != expected)[:1]:
                 example = self.examples[int(examples[row])]
                 words = example.query if part == "query" and example.query else example.passage

@@ -81,8 +81,8 @@ def explain(
 
 
 def of_like_parts(examples: Sequence[Example]) -> list[Ints]:
-    """Examples of one part and of two, apart: a batch holds either. A model that generates begins with one."""
-    alone = np.array([example.query is None for example in examples], dtype=np.bool_)
+    """Examples of one part and of two, apart: a batch holds either, but of a model that generates."""
+    alone = np.array([example.query is None and example.asked is None for example in examples], dtype=np.bool_)
     return [group for group in (np.flatnonzero(alone), np.flatnonzero(~alone)) if len(group)]
 
 

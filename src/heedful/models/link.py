@@ -16,7 +16,8 @@ from torch import Tensor
 from heedful.errors import one_of
 from heedful.records import AnswerKind
 
-Of = Literal["logit", "probability"]
+Of = Literal["logit", "probability", "log_probability"]
+OFS = ("logit", "probability", "log_probability")
 
 
 class Link:
@@ -64,11 +65,12 @@ class Link:
 
     def score(self, logits: Tensor, target: Tensor, of: Of = "logit") -> Tensor:
         """f_c, the number that is explained, for label c = target: (..., outputs), (...) -> (...)."""
-        if of not in ("logit", "probability"):
-            raise one_of("choice of", of, ["logit", "probability"])
-        if of == "probability":
-            return self.probabilities(logits).gather(-1, target.unsqueeze(-1)).squeeze(-1)
-        return self._logit(logits, target)
+        if of not in OFS:
+            raise one_of("choice of", of, list(OFS))
+        if of == "logit":
+            return self._logit(logits, target)
+        found = self.probabilities(logits) if of == "probability" else self.log_probabilities(logits)
+        return found.gather(-1, target.unsqueeze(-1)).squeeze(-1)
 
     def _logit(self, logits: Tensor, target: Tensor) -> Tensor:
         return logits.gather(-1, target.unsqueeze(-1)).squeeze(-1)
@@ -96,7 +98,7 @@ class LogOdds(Link):
         return torch.cat([(-logits).sigmoid(), logits.sigmoid()], dim=-1)
 
     def log_probabilities(self, logits: Tensor) -> Tensor:
-        return torch.nn.functional.logsigmoid(torch.cat([-logits, logits], dim=-1))
+        return log_sigmoid(torch.cat([-logits, logits], dim=-1))
 
     def logits(self, log_probabilities: Tensor) -> Tensor:
         return log_probabilities[..., 1:] - log_probabilities[..., :1]
@@ -157,6 +159,11 @@ class Identity(Link):
     def size(self, change: Tensor) -> Tensor:
         """In the unit of the number."""
         return change.abs().amax(-1)
+
+
+def log_sigmoid(z: Tensor) -> Tensor:
+    """log 1 / (1 + e^-z), as a log-sum-exp: a network that is held linear knows that function (explainers/lrp)."""
+    return -torch.logsumexp(torch.stack([torch.zeros_like(z), -z], -1), -1)
 
 
 SOFTMAX, LOG_ODDS, SIGMOIDS, IDENTITY = Link(), LogOdds(), Sigmoids(), Identity()

@@ -24,6 +24,7 @@ CPU = torch.device("cpu")
 EVIDENCE = "evidence"  # the target that is True at the words that decide, where every text says which they are
 SOME_EVIDENCE = "some_evidence"  # the same where only some do; of the others it is False
 SENTENCE_BEGINS = "sentence_begins"  # the target that is True at the first word of every sentence
+NOTHING = Words("", (), np.zeros((0, 2), np.int32))  # what has been said so far, at the beginning
 POOL = 100  # batches that are sorted by length together when shuffled: long enough for little padding
 
 
@@ -114,7 +115,7 @@ class Encoded:
     labels: Ints | None  # (examples,)
     device: torch.device = CPU  # where batches are made
     targets: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)  # by name (all tokens of passages,)
-    asked: tuple[Ints, Ints] | None = None  # (examples, most) each: see records.Asked
+    asked: tuple[Ints, Ints, Ints] | None = None  # (examples, most) each: see records.Asked
 
     def __len__(self) -> int:
         return len(self.passages.lengths)
@@ -129,12 +130,19 @@ class Encoded:
         chosen = np.asarray(indices, dtype=np.int64)
         return Batch(
             passage=self.passages.tokens(chosen),
-            query=None if self.queries is None else self.queries.tokens(chosen),
+            query=None
+            if self.queries is None or not self.queries.lengths[chosen].any()
+            else self.queries.tokens(chosen),
             candidates=None if self.candidates is None else torch.from_numpy(self.candidates[chosen]),
             labels=None if self.labels is None else torch.from_numpy(self.labels[chosen]),
             targets={name: self.passages.padded(values, chosen) for name, values in self.targets.items()},
-            asked=None if self.asked is None else Asked(*(torch.from_numpy(ids[chosen]) for ids in self.asked)),
+            asked=None if self.asked is None else self._asked(chosen),
         ).to(self.device)
+
+    def _asked(self, chosen: Ints) -> Asked:
+        assert self.asked is not None
+        this, that, phrase = (torch.from_numpy(ids[chosen]) for ids in self.asked)
+        return Asked(this, that, phrase if (phrase >= 0).any() else None)
 
     def batches(
         self, batch_size: int, rng: np.random.Generator | None = None, token_budget: int | None = None
@@ -157,6 +165,8 @@ def encode(
     """
     _check(examples, n_labels)
     queries = [example.query for example in examples if example.query is not None]
+    if any(example.asked for example in examples):  # of models that generate: nothing may have been said so far
+        queries = [NOTHING if example.query is None else example.query for example in examples]
     labels = [example.label for example in examples if example.label is not None]
     evidence = [example.evidence for example in examples if example.evidence is not None]
     passages = text.encode([example.passage for example in examples], "passage")
@@ -177,19 +187,20 @@ def encode(
     )
 
 
-def _asked(examples: Sequence[Example]) -> tuple[Ints, Ints] | None:
+def _asked(examples: Sequence[Example]) -> tuple[Ints, Ints, Ints] | None:
     """The questions to a model that generates, filled up with -1."""
     asked = [example.asked for example in examples if example.asked is not None]
     if not asked:
         return None
 
-    def filled(ids: Sequence[Sequence[int]]) -> Ints:
+    def filled(ids: Sequence[Sequence[int]], at_end: bool = False) -> Ints:
         made = np.full((len(ids), max(1, *map(len, ids))), -1, dtype=np.int64)
         for row, some in zip(made, ids, strict=True):
-            row[: len(some)] = some
+            row[len(row) - len(some) if at_end else 0 :][: len(some)] = some
         return made
 
-    return filled([one.this for one in asked]), filled([one.that or () for one in asked])
+    phrases = filled([one.phrase for one in asked], at_end=True)
+    return filled([one.this for one in asked]), filled([one.that or () for one in asked]), phrases
 
 
 def cut(
@@ -246,9 +257,9 @@ def _check(examples: Sequence[Example], n_labels: int) -> None:
     for example in examples:
         if len(example.passage) == 0:
             raise Mistake(f"{example.id} has no words.")
-        if example.query is not None and len(example.query) == 0:
+        if example.query is not None and len(example.query) == 0 and example.asked is None:
             raise Mistake(f"{example.id} has no words in its query.")
-        if (example.query is None) != (examples[0].query is None):
+        if example.asked is None and (example.query is None) != (examples[0].query is None):
             raise Mistake(f"{example.id} and {examples[0].id} differ: either all examples have a query or none.")
         for label in (example.label, *(example.candidates or ())):
             if label is not None and not 0 <= label < n_labels:

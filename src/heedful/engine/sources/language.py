@@ -1,4 +1,4 @@
-"""Language models of transformers as a family of models: a folder, or hf:ID, whose class generates.
+"""Language models of transformers as a family of models, causal ones and encoder-decoders: a folder, or hf:ID.
 
 Which it is stands in its config.json. A folder of a classifier goes to `huggingface.py`.
 """
@@ -19,12 +19,17 @@ if TYPE_CHECKING:
     from heedful.engine.sources.models import ModelFamily, ModelSource
     from heedful.models.model import Model
 
-OPTIONS = ("revision", "dtype", "offline")
-GENERATES = ("ForCausalLM", "LMHeadModel")  # how transformers names classes that generate
+OPTIONS = ("revision", "dtype", "offline", "language")
+GENERATES = (
+    "ForCausalLM",
+    "LMHeadModel",
+    "ForConditionalGeneration",
+    "MTModel",
+)  # how transformers names classes that generate
 
 
 class LanguageModelSource(CheckpointSource):
-    """A causal language model that may not be in memory yet."""
+    """A model that generates that may not be in memory yet."""
 
     labels = ("anything else", "this")
 
@@ -46,9 +51,11 @@ class LanguageModelSource(CheckpointSource):
 
 
 class LanguageModels:
-    """The family of causal language models."""
+    """The family of models that generate."""
 
-    title = "a language model: a Hugging Face folder or id whose class generates (...ForCausalLM)"
+    title = (
+        "a language model or translator: a Hugging Face folder or id whose class generates (...ForCausalLM, ...MTModel)"
+    )
 
     def claims(self, what: str | Path) -> bool:
         """Only what is here: of an id that was never fetched nobody knows what it is."""

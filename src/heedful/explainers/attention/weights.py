@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -17,6 +17,7 @@ from heedful.models.sequence import split
 from heedful.records import Batch
 
 Row = Literal["first", "last", "mean"]
+Kind = Literal["cross", "decoder", "encoder"]
 Heads = int | Sequence[int] | None  # of a layer; None: all of them
 ROWS: tuple[Row, ...] = ("first", "last", "mean")
 
@@ -29,13 +30,16 @@ def attention(
     layer: int = -1,
     heads: Heads = None,
     row: Row | None = None,
+    kind: Kind | None = None,
     output: Output | None = None,
 ) -> Scores:
     """alpha_t, the same for every target (Bastings & Filippova 2020, equation 1).
 
     Where there are several: the mean over `heads` (None: all) of one `layer` (-1: the last), seen from one position
     (`row`: the first, where classifiers have [CLS]; the last, where decoders read; or the mean over all; None: the one
-    that the model's classifier reads). A query gets scores where the model attends to it.
+    that the model's classifier reads). `kind`, of an encoder-decoder: what is said looks at the source ("cross", unless
+    told otherwise), at what was said before ("decoder"), or the source at itself ("encoder"). A query gets scores where
+    the model attends to it.
     output: what the model says of the batch, where that is known already and holds its attention.
     """
     if isinstance(output, AttentiveOutput):
@@ -43,10 +47,19 @@ def attention(
         weights = output.alpha[:, None, None, None]
     else:
         with torch.no_grad():
-            weights = model.attentions(batch, layer)  # (batch, 1, heads, to, from)
+            weights = model.attentions(batch, layer, **of_kind(model, kind))  # (batch, 1, heads, to, from)
     there = present_of(batch, weights.shape[-1])  # (batch, from)
     values = attention_row(weights, there, 0, heads, row or row_of(model))  # (batch, from)
     return token_scores(values, batch, len(batch))
+
+
+def of_kind(model: Network, kind: Kind | None) -> dict[str, Any]:
+    """What is asked of a model with several kinds of attention; of others there is one."""
+    if kind is None:
+        return {}
+    if not hasattr(model, "kinds"):
+        raise Mistake(f"kind={kind!r}: this model has one kind of attention; an encoder-decoder has three.")
+    return {"kind": kind}
 
 
 def token_scores(values: Tensor, batch: Batch, forward_passes: int) -> Scores:

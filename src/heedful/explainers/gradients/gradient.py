@@ -15,7 +15,7 @@ from torch import Tensor
 from heedful.errors import Mistake, one_of
 from heedful.explainers.explainer import Scores, scores_of_tokens
 from heedful.explainers.gradients.path import PathGradient, gradients_of
-from heedful.models.link import Of
+from heedful.models.link import OFS, Of
 from heedful.models.network import Differentiable, Network, require
 from heedful.records import Batch
 
@@ -87,8 +87,8 @@ def _scores(batch: Batch, values: Sequence[Tensor | None]) -> Scores:
 
 def explained_parts(model: Network, batch: Batch, parts: Parts, of: Of = "logit") -> tuple[Parts, ...]:
     """The parts to be explained, after a check of what was asked."""
-    if of not in ("logit", "probability"):
-        raise one_of("choice of", of, ["logit", "probability"])
+    if of not in OFS:
+        raise one_of("choice of", of, list(OFS))
     if parts not in ("passage", "query", "both"):
         raise one_of("choice of parts", parts, ["passage", "query", "both"])
     if parts == "query" and not model.has_query:

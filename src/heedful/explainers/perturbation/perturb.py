@@ -171,6 +171,10 @@ def _different(
         beside = [
             c + b"|" + allowed.tobytes() for c, allowed in zip(beside, batch.candidates.cpu().numpy(), strict=True)
         ]
+    if batch.asked is not None:  # equal texts, and other questions
+        asked = [ids for ids in (batch.asked.this, batch.asked.that, batch.asked.phrase) if ids is not None]
+        about = torch.cat(asked, 1).cpu().numpy()
+        beside = [c + b"|" + ids.tobytes() for c, ids in zip(beside, about, strict=True)]
     longer = 0 if other is None else other.present.sum(1).cpu().numpy()[edits.rows]
     seen: dict[bytes, int] = {}
     first: list[int] = []

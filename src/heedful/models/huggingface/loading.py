@@ -28,6 +28,7 @@ READ_BY = {  # what a pipeline applies to its logits, as the library's problem t
     "softmax": "single_label_classification",
     "none": "regression",
 }
+GENERATING = ("text-generation", "text2text-generation", "translation", "summarization")  # tasks of pipelines
 DAMAGED = (  # what the libraries that read a folder raise when its files are not what they should be
     ValueError,
     OSError,
@@ -131,8 +132,13 @@ def load_pipeline(pipeline: Any, **options: Any) -> Model:
     """A `transformers` pipeline for text classification: its own model and tokenizer."""
     if getattr(pipeline, "model", None) is None or getattr(pipeline, "tokenizer", None) is None:
         raise Mistake(f"{type(pipeline).__name__} has no model and tokenizer: give a text-classification pipeline.")
-    if getattr(pipeline, "task", "text-classification") != "text-classification":
-        raise Mistake(f"this is a pipeline for {pipeline.task}: give one for text-classification.")
+    task = getattr(pipeline, "task", "text-classification")
+    if task in GENERATING:
+        from heedful.models.language.loading import wrap_language_model
+
+        return wrap_language_model(pipeline.model, pipeline.tokenizer, **options)
+    if task != "text-classification":
+        raise Mistake(f"this is a pipeline for {task}: give one for text-classification or text-generation.")
     if unknown := sorted(set(options) - {"labels", "query", "long", "problem_type", "name"}):
         raise Mistake(f"{unknown[0]!r} is no option of a pipeline, whose model is in memory as it is.")
     applied = getattr(pipeline, "_postprocess_params", {}).get("function_to_apply")

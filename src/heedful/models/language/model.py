@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from heedful.data.text.batching import NOTHING
 from heedful.errors import Mistake, short
+from heedful.models.language.encoder_decoder import EncoderDecoder
 from heedful.models.language.generator import Generator
 from heedful.models.language.prompts import Prompt, PromptEncoder
 from heedful.models.model import Model
@@ -31,13 +33,19 @@ class LanguageModel(Model):
         made = self.text.prompt(given)
         if not len(made):
             raise Mistake(f"the prompt has no words: {short(made.text)}.")
-        tokens = int(self.text.encode([made], "passage").lengths[0])
-        if self.network.limit is not None and tokens >= self.network.limit:
+        tokens, together = int(self.text.encode([made], "passage").lengths[0]), not self.apart
+        if self.network.limit is not None and tokens + together > self.network.limit:
+            more = ", what it says included" if together else ""
             raise Mistake(
-                f"the prompt has {tokens:,} tokens, and {self.name} reads {self.network.limit:,} at once, what it says "
-                "included: give a shorter one."
+                f"the prompt has {tokens:,} tokens, and {self.name} reads {self.network.limit:,} at once{more}: give a "
+                "shorter one."
             )
         return made
+
+    @property
+    def apart(self) -> bool:
+        """Whether it is an encoder-decoder, which does not read what it says beside the prompt."""
+        return isinstance(self.network, EncoderDecoder)
 
     @torch.no_grad()
     def generate(
@@ -96,7 +104,7 @@ class LanguageModel(Model):
         """The tokens of a continuation. A word goes on after a blank, where the prompt has none at its end."""
         if not text.strip():
             raise Mistake("the continuation is empty: give the words that the model is to say.")
-        glued = prompt.text[-1:].isalnum() and text[:1].isalnum()
+        glued = not self.apart and prompt.text[-1:].isalnum() and text[:1].isalnum()
         return self.text.continuation(prompt, f" {text}" if glued else text)
 
     def steps(
@@ -140,6 +148,14 @@ class LanguageModel(Model):
         return Example(f"{name}, token {same + 1}", prompt, query=said, asked=asked)
 
     def _check_room(self, prompt: Prompt, tokens: int) -> None:
+        if isinstance(self.network, EncoderDecoder):
+            read, limit = int(self.text.encode([NOTHING], "query").lengths[0]) + tokens - 1, self.network.said_limit
+            if limit is not None and read > limit:
+                raise Mistake(
+                    f"the continuation has {tokens:,} tokens, and {self.name} says {limit:,} at most: give a shorter "
+                    "one."
+                )
+            return
         read = int(self.text.encode([prompt], "passage").lengths[0]) + tokens - 1
         if self.network.limit is not None and read > self.network.limit:
             raise Mistake(

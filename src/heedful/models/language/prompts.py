@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from heedful.data.text.batching import Texts
 from heedful.errors import Mistake, short
 from heedful.models.huggingface.text import PieceEncoder, word_of
+from heedful.models.sequence import SpecialTokens
 from heedful.records import Part, Words
 
 ROLES = ("system", "user", "assistant", "tool")
@@ -42,8 +43,13 @@ class PromptEncoder(PieceEncoder):
 
     def __init__(self, given: Any, n_words: int | None = None) -> None:
         super().__init__(given, n_words, has_query=False)
+        self._around = self._frame_of()
+        self.frame = SpecialTokens(*map(len, self._around["passage"]))
+
+    def _frame_of(self) -> dict[Part, tuple[list[int], list[int]]]:
+        """The special tokens around a prompt, and around what has been said."""
         before, _ = self._around["passage"]
-        self._around = {"passage": (before, []), "query": ([], [])}
+        return {"passage": (before, []), "query": ([], [])}
 
     def _check_sample(self) -> None:
         """A template of the tokenizer may end a text, as no prompt that goes on does."""
@@ -112,15 +118,15 @@ class PromptEncoder(PieceEncoder):
 
     def encode(self, texts: Sequence[Words], part: Part) -> Texts:
         """Ids of prompts, or of what has been said. Prompts hold the special tokens of their template as they are."""
-        before = self._around[part][0]
         ids: list[NDArray[np.int64]] = []
         index: list[NDArray[np.int64]] = []
         for words in texts:
             pieces, word = self._tokens(words)
+            before, after = self._around[part]
             if isinstance(words, Prompt) and words.written is not None:
-                before = []  # the template has written it
-            ids.append(np.array([*before, *pieces], dtype=np.int64))
-            index.append(np.concatenate([np.full(len(before), -1), word]).astype(np.int64))
+                before, after = [], []  # the template has written them
+            ids.append(np.array([*before, *pieces, *after], dtype=np.int64))
+            index.append(np.concatenate([np.full(len(before), -1), word, np.full(len(after), -1)]).astype(np.int64))
         flat = np.concatenate(ids) if ids else np.zeros(0, np.int64)
         self._check_ids(flat)
         words_of = np.concatenate(index) if index else np.zeros(0, np.int64)
@@ -152,3 +158,24 @@ class PromptEncoder(PieceEncoder):
         word = word_of(words, spans)
         special = np.isin(np.array(ids, dtype=np.int64), self._tokenizer.all_special_ids)
         return ids, np.where(special, -1, word).astype(np.int64)
+
+
+class SourceEncoder(PromptEncoder):
+    """Of an encoder-decoder: passages are sources, with all the special tokens that the tokenizer puts around a text.
+
+    What is said stands after the tokens that the decoder `begins` with, and is tokenised by itself.
+    """
+
+    def __init__(self, given: Any, n_words: int | None, begins: Sequence[int]) -> None:
+        self.begins = list(begins)
+        super().__init__(given, n_words)
+
+    def _frame_of(self) -> dict[Part, tuple[list[int], list[int]]]:
+        return {"passage": self._around["passage"], "query": (self.begins, [])}
+
+    def continuation(self, prompt: Words, text: str) -> tuple[int, ...]:
+        """The tokens of a text by itself: special tokens and language codes around it are not said."""
+        ids = self._pieces([text.strip()])[0][0]
+        if not ids:
+            raise Mistake(f"the tokenizer makes nothing of the continuation {short(text)}: it has no tokens.")
+        return tuple(ids)
