@@ -14,7 +14,8 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 import heedful
-from heedful.api import run_experiments, write_report
+from heedful.api import write_report
+from heedful.api.experiments import ask_subject
 from heedful.cli import app
 from heedful.config import DataOptions
 from heedful.data.corpora.labels import match_labels
@@ -22,7 +23,7 @@ from heedful.data.generated.planted import generate
 from heedful.engine.running.progress import Progress
 from heedful.engine.sources.models import RUN_FOLDERS, MemorySource, RunSource, find_source
 from heedful.engine.sources.other_data import read_as
-from heedful.engine.sources.subject import SubjectOptions
+from heedful.engine.sources.subject import Subject, SubjectOptions
 from heedful.engine.tasks.plan import ask, plan_for_run
 from heedful.errors import Mistake
 from heedful.registry import MODEL_FAMILIES
@@ -258,7 +259,7 @@ def test_damage_is_seen_and_mended(run: Run, tmp_path: Path, capsys: pytest.Capt
     whole = config.read_bytes()
     config.write_bytes(whole.replace(b'"average"', b'"averagf"', 1))
     asks = [ask("permutation", {"permutations": 2})]
-    answers = run_experiments(asks, run, data=file, options=SubjectOptions(COLUMNS), progress=Progress())
+    answers = ask_subject(asks, Subject.resolve(run, file, SubjectOptions(COLUMNS)), progress=Progress())
     assert str(config) in capsys.readouterr().err.replace("\n", "")
     assert answers.report.complete
     assert json.loads(config.read_bytes()) == json.loads(whole)

@@ -6,7 +6,7 @@ layers below.
 
 from __future__ import annotations
 
-from heedful.api.experiments import Answers, run, run_experiments
+from heedful.api.experiments import Answers, run
 from heedful.api.lists import list_corpora, list_experiments, list_explainers
 from heedful.api.models import configure, load, train, train_config, wrap
 from heedful.api.pages import write_report
@@ -25,7 +25,6 @@ __all__ = [
     "parts_of",
     "read_texts",
     "run",
-    "run_experiments",
     "train",
     "train_config",
     "wrap",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from heedful.api.models import subject_options
 from heedful.api.words import as_examples
 from heedful.engine.running.progress import Progress
-from heedful.engine.sources.subject import Subject, SubjectOptions
+from heedful.engine.sources.subject import Subject
 from heedful.errors import Mistake
 from heedful.records import Example
 
@@ -106,21 +106,6 @@ def run(
     return ExperimentRows(
         experiment, about.results.rows(experiment, task.key), about.labels, str(about.info["task"]), request.options
     )
-
-
-def run_experiments(
-    asks: Sequence[Request],
-    model: Run | ModelSource | str | Path,
-    *,
-    data: str | Path | None = None,
-    options: SubjectOptions | None = None,
-    runs: str | Path | None = None,
-    cores: int | None = None,
-    progress: Progress | None = None,
-) -> Answers:
-    """Ask a model that can be found again; the answers are kept. `options` say how model and data are read."""
-    subject = Subject.resolve(model, data, options).say(progress or Progress(quiet=True))
-    return ask_subject(asks, subject, runs=runs, cores=cores, progress=progress)
 
 
 def ask_subject(

@@ -11,7 +11,6 @@ import numpy as np
 
 from heedful.api.experiments import workspace_of
 from heedful.api.models import as_paths, load, open_run
-from heedful.api.words import explain
 from heedful.engine.running.progress import Progress
 from heedful.engine.sources.subject import Subject, SubjectOptions
 from heedful.engine.tasks.plan import plan_questions
@@ -146,6 +145,7 @@ def explain_for_people(model: Model, examples: list[Example], progress: Progress
     from heedful.explainers import EXPLAINERS
     from heedful.explainers.methods import usual, usual_control
     from heedful.explainers.perturbation.one_word import has_structure
+    from heedful.explainers.run import explain
     from heedful.report.cards import STEPS, takes_steps
 
     able = [EXPLAINERS[name] for name in usual() if EXPLAINERS[name].fits(model.network)]

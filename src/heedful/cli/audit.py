@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from heedful.auditing.record import Audit
 
 
+@options.of_subject
 def audit(
     model: Annotated[str, typer.Argument(help="A run folder, or a Hugging Face folder or id.")],
     data: options.Data = None,
@@ -49,23 +50,14 @@ def audit(
     annotate: Annotated[
         bool, typer.Option("--annotate", help="Print lines that GitHub shows; on GitHub Actions they always are.")
     ] = False,
-    text_column: options.TextColumn = None,
-    label_column: options.LabelColumn = None,
-    query_column: options.QueryColumn = None,
-    split_column: options.SplitColumn = None,
-    labels: options.ModelLabels = None,
-    label_map: options.LabelMap = None,
-    skip_bad: options.SkipBad = False,
-    dtype: options.Dtype = None,
-    device: options.Device = None,
-    batch_size: options.BatchSize = None,
+    *,
+    reading: options.Reading,
     setting: options.Setting = None,
     runs: Annotated[
         Path | None, typer.Option("--runs", help="Where everything is kept (default: beside a run, else runs).")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked, and compute nothing.")] = False,
     open_it: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
-    data_dir: options.DataDir = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -82,21 +74,7 @@ def audit(
     for option, path in (("--output", output), ("--junit", junit), ("--model-card", model_card)):
         if path is not None:
             options.check_output(path, option)
-    how = options.subject_options(
-        text_column=text_column,
-        label_column=label_column,
-        query_column=query_column,
-        split_column=split_column,
-        labels=labels,
-        label_map=label_map,
-        skip_bad=skip_bad,
-        split=split,
-        dtype=dtype,
-        device=device,
-        batch_size=batch_size,
-        data_dir=data_dir,
-        settings=options.parse_settings(setting or []),
-    )
+    how = reading(split, settings=options.parse_settings(setting or []))
     progress = options.watched(quiet or as_json)
     texts = given_texts(None, None, data, how, runs)
     with going_on(progress):

@@ -44,16 +44,13 @@ def list_(data_dir: options.DataDir = None, as_json: options.Json = False) -> No
 
 
 @app.command(cls=OneOfEach)
+@options.of_data
 def describe(
     name: Annotated[str, typer.Argument(help="A corpus, a file, a folder, or hf:ID.")],
     data_dir: options.DataDir = None,
-    text_column: options.TextColumn = None,
-    label_column: options.LabelColumn = None,
-    query_column: options.QueryColumn = None,
-    split_column: options.SplitColumn = None,
-    labels: options.Labels = None,
     task: Annotated[str | None, typer.Option(help="classification, qa or nli (own files).")] = None,
-    skip_bad: options.SkipBad = False,
+    *,
+    reading: options.DataSaid,
     as_json: options.Json = False,
 ) -> None:
     """The row of the paper's Table 1 for a corpus, ours beside the published one.
@@ -64,11 +61,9 @@ def describe(
     from heedful.data.corpora.describe import describe as in_numbers
     from heedful.data.corpora.load import load
 
-    values = options.gather_data_options(
-        text_column, label_column, query_column, split_column, labels, skip_bad, task=task
-    )
-    reading = DataOptions.parse(values, f"describing {name}")
-    description = in_numbers(load(name, data_dirs=data_dir or (), options=reading))
+    values = {**reading, **({} if task is None else {"task": task})}
+    chosen = DataOptions.parse(values, f"describing {name}")
+    description = in_numbers(load(name, data_dirs=data_dir or (), options=chosen))
     if as_json:
         print(json.dumps(description.to_json(), ensure_ascii=False, indent=1))
     else:

@@ -59,6 +59,7 @@ NOT_OPTIONS = {
 HowToShow = Annotated[Format, typer.Option("--format", help="How to show it.")]
 
 
+@options.of_subject
 def explain(
     model: Annotated[
         Path, typer.Argument(help="A run folder, or a Hugging Face folder or id.", autocompletion=complete.runs)
@@ -116,17 +117,8 @@ def explain(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say how many texts are left to be explained, and do nothing.")
     ] = False,
-    text_column: options.TextColumn = None,
-    label_column: options.LabelColumn = None,
-    query_column: options.QueryColumn = None,
-    split_column: options.SplitColumn = None,
-    labels: options.ModelLabels = None,
-    label_map: options.LabelMap = None,
-    skip_bad: options.SkipBad = False,
-    dtype: options.Dtype = None,
-    device: options.Device = None,
-    batch_size: options.BatchSize = None,
-    data_dir: options.DataDir = None,
+    *,
+    reading: options.Reading,
     quiet: Quiet = False,
 ) -> None:
     """Explain predictions: methods side by side, each with its own check.
@@ -155,21 +147,7 @@ def explain(
         {name: value for name, value in given.items() if value is not None}, parse_settings(setting or [])
     )
     progress = options.watched(quiet or output_format is Format.json)
-    how = options.subject_options(
-        text_column=text_column,
-        label_column=label_column,
-        query_column=query_column,
-        split_column=split_column,
-        labels=labels,
-        label_map=label_map,
-        skip_bad=skip_bad,
-        split=split,
-        dtype=dtype,
-        device=device,
-        batch_size=batch_size,
-        data_dir=data_dir,
-        queries=bool(query),
-    )
+    how = reading(split, queries=bool(query))
     if file is not None and file_format(file) is not None:
         if data is not None:
             raise Mistake(f"--file {file} is a table, which is read as --data: give one of the two.")

@@ -6,8 +6,10 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
+from functools import partial
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -78,6 +80,60 @@ Setting = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Any setting by its name, as JSON or plain; repeat."),
 ]
 
+COLUMNS = {
+    "text_column": TextColumn,
+    "label_column": LabelColumn,
+    "query_column": QueryColumn,
+    "split_column": SplitColumn,
+    "labels": Labels,
+    "skip_bad": SkipBad,
+}
+SUBJECT = {
+    **COLUMNS,
+    "labels": ModelLabels,
+    "label_map": LabelMap,
+    "dtype": Dtype,
+    "device": Device,
+    "batch_size": BatchSize,
+    "data_dir": DataDir,
+}
+DataSaid = dict[str, Any]
+Reading = Callable[..., "SubjectOptions"]  # of a split
+Command = Callable[..., None]
+
+
+def taking(options: Mapping[str, Any], gather: Callable[[dict[str, Any]], Any]) -> Callable[[Command], Command]:
+    """A command that has these options in place of its parameter `reading`, which is what `gather` makes of them."""
+    shared = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=False if name == "skip_bad" else None, annotation=option)
+        for name, option in options.items()
+    ]
+
+    def wrap(command: Command) -> Command:
+        def called(**given: Any) -> None:
+            said = {name: given.pop(name) for name in options}
+            command(**given, reading=gather(said))
+
+        parameters: list[Parameter] = []
+        for one in signature(command, eval_str=True).parameters.values():
+            parameters += shared if one.name == "reading" else [one.replace(kind=Parameter.KEYWORD_ONLY)]
+        called.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        called.__annotations__ = {one.name: one.annotation for one in parameters}
+        called.__name__, called.__doc__ = command.__name__, command.__doc__
+        return called
+
+    return wrap
+
+
+def of_data(command: Command) -> Command:
+    """It reads data."""
+    return taking(COLUMNS, data_options)(command)
+
+
+def of_subject(command: Command) -> Command:
+    """It reads data and asks a model: `reading(split)` is both."""
+    return taking(SUBJECT, lambda said: partial(subject_options, said))(command)
+
 
 class OneOfEach(TyperCommand):
     """A command that refuses an option that takes one value and is given twice: the last would win in silence."""
@@ -129,26 +185,10 @@ def parse_labels(text: str | None) -> tuple[str, ...] | None:
     return None if text is None else tuple(label.strip() for label in text.split(","))
 
 
-def gather_data_options(
-    text_column: str | None,
-    label_column: str | None,
-    query_column: str | None,
-    split_column: str | None,
-    labels: str | None,
-    skip_bad: bool,
-    **others: str | int | None,
-) -> dict[str, Any]:
+def data_options(said: Mapping[str, Any]) -> dict[str, Any]:
     """What was said of the data on the command line, by the names of config.DataOptions."""
-    said = {
-        "text_column": text_column,
-        "label_column": label_column,
-        "query_column": query_column,
-        "split_column": split_column,
-        "labels": parse_labels(labels),
-        "skip_bad": skip_bad or None,
-        **others,
-    }
-    return {name: value for name, value in said.items() if value is not None}
+    given = {**said, "labels": parse_labels(said["labels"]), "skip_bad": said["skip_bad"] or None}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def parse_label_map(text: str | None) -> dict[str, str] | None:
@@ -172,29 +212,16 @@ def parse_label_map(text: str | None) -> dict[str, str] | None:
 
 
 def subject_options(
-    *,
-    text_column: str | None,
-    label_column: str | None,
-    query_column: str | None,
-    split_column: str | None,
-    labels: str | None,
-    label_map: str | None,
-    skip_bad: bool,
-    split: str,
-    dtype: str | None,
-    device: str | None,
-    batch_size: int | None,
-    data_dir: list[Path] | None,
-    settings: Mapping[str, Any] | None = None,
-    queries: bool = False,
+    said: dict[str, Any], split: str, settings: Mapping[str, Any] | None = None, queries: bool = False
 ) -> SubjectOptions:
     """What was said of model and data on the command line; `settings` of the data by their names, from --set."""
     from heedful.api.models import subject_options as made
 
-    said = gather_data_options(text_column, label_column, query_column, split_column, None, skip_bad)
-    reading = {**(settings or {}), **said}
-    names, pairs = parse_labels(labels), parse_label_map(label_map)
-    return made(reading, names, pairs, split, dtype, device, batch_size, data_dir or (), queries)
+    label_map, data_dir = parse_label_map(said.pop("label_map")), said.pop("data_dir")
+    dtype, device, batch_size = (said.pop(name) for name in ("dtype", "device", "batch_size"))
+    labels = parse_labels(said["labels"])
+    reading = {**(settings or {}), **data_options({**said, "labels": None})}
+    return made(reading, labels, label_map, split, dtype, device, batch_size, data_dir or (), queries)
 
 
 def parse_settings(texts: list[str]) -> dict[str, Any]:

@@ -10,9 +10,10 @@ from typing import Annotated
 import typer
 
 from heedful.cli import options
-from heedful.cli.options import DataDir, Json, Quiet, check_output
+from heedful.cli.options import Json, Quiet, check_output
 
 
+@options.of_subject
 def report(
     runs: Annotated[
         list[Path],
@@ -28,21 +29,12 @@ def report(
     open_it: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     data: options.Data = None,
     split: options.SplitName = "test",
-    text_column: options.TextColumn = None,
-    label_column: options.LabelColumn = None,
-    query_column: options.QueryColumn = None,
-    split_column: options.SplitColumn = None,
-    labels: options.ModelLabels = None,
-    label_map: options.LabelMap = None,
-    skip_bad: options.SkipBad = False,
-    dtype: options.Dtype = None,
-    device: options.Device = None,
-    batch_size: options.BatchSize = None,
+    *,
+    reading: options.Reading,
     folder: Annotated[
         Path | None,
         typer.Option("--runs", help="With --data: where the answers are (default: beside a run, else runs)."),
     ] = None,
-    data_dir: DataDir = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -55,20 +47,7 @@ def report(
     check_output(output, "--output")
     words = ["heedful", "report", *map(str, runs), "-o", str(output), *([] if texts else ["--no-texts"])]
     words += [] if data is None else ["--data", data]
-    how = options.subject_options(
-        text_column=text_column,
-        label_column=label_column,
-        query_column=query_column,
-        split_column=split_column,
-        labels=labels,
-        label_map=label_map,
-        skip_bad=skip_bad,
-        split=split,
-        dtype=dtype,
-        device=device,
-        batch_size=batch_size,
-        data_dir=data_dir,
-    )
+    how = reading(split)
     written = api.write_report(
         runs,
         output,

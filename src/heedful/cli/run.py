@@ -13,6 +13,7 @@ from heedful.cli import options as complete
 from heedful.errors import Mistake
 
 
+@options.of_subject
 def run(
     experiment: Annotated[
         list[str],
@@ -29,23 +30,14 @@ def run(
     data: options.Data = None,
     split: options.SplitName = "test",
     limit: options.Limit = None,
-    method: Annotated[str | None, typer.Option(help="Of adversarial: exact or adam.")] = None,
+    method: Annotated[str | None, typer.Option(help="Search used by `adversarial`: exact or adam.")] = None,
     setting: options.Setting = None,
-    text_column: options.TextColumn = None,
-    label_column: options.LabelColumn = None,
-    query_column: options.QueryColumn = None,
-    split_column: options.SplitColumn = None,
-    labels: options.ModelLabels = None,
-    label_map: options.LabelMap = None,
-    skip_bad: options.SkipBad = False,
-    dtype: options.Dtype = None,
-    device: options.Device = None,
-    batch_size: options.BatchSize = None,
+    *,
+    reading: options.Reading,
     runs: Annotated[
         Path | None, typer.Option("--runs", help="Where answers about other data are kept (default: beside the model).")
     ] = None,
     cores: Annotated[int | None, typer.Option(help="Cores to use. Otherwise all that are allowed.")] = None,
-    data_dir: options.DataDir = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -53,32 +45,19 @@ def run(
 
     Example: heedful run correlation adversarial runs/sst-bilstm-additive-s0-1a2b3c4d --limit 200
     """
-    from heedful import api
-    from heedful.api.experiments import parse_questions, sort_data_settings
+    from heedful.api.experiments import ask_subject, parse_questions, sort_data_settings
     from heedful.cli.study import going_on, show, show_failures
+    from heedful.engine.sources.subject import Subject
 
     experiment, model = split_model(experiment, model)
     given = options.parse_settings([*(setting or ()), *([f"method={method}"] if method else [])])
     data_options, settings = sort_data_settings(experiment, given)
-    how = options.subject_options(
-        text_column=text_column,
-        label_column=label_column,
-        query_column=query_column,
-        split_column=split_column,
-        labels=labels,
-        label_map=label_map,
-        skip_bad=skip_bad,
-        split=split,
-        dtype=dtype,
-        device=device,
-        batch_size=batch_size,
-        data_dir=data_dir,
-        settings=data_options,
-    )
+    how = reading(split, settings=data_options)
     asks = parse_questions(experiment, settings, split, limit)
     progress = options.watched(quiet or as_json)
     with going_on(progress):
-        answers = api.run_experiments(asks, model, data=data, options=how, runs=runs, cores=cores, progress=progress)
+        subject = Subject.resolve(model, data, how).say(progress)
+        answers = ask_subject(asks, subject, runs=runs, cores=cores, progress=progress)
     report = answers.report
     if as_json:
         failed = {failure.task.name: failure.error for failure in report.failed}

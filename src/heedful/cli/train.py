@@ -14,6 +14,7 @@ from heedful.cli import options as complete
 from heedful.registry import ATTENTIONS, ENCODERS
 
 
+@options.of_data
 def train(
     dataset: Annotated[
         str, typer.Argument(help="A corpus by name, one's own file, or hf:ID.", autocompletion=complete.corpora)
@@ -42,16 +43,12 @@ def train(
     patience: Annotated[int | None, typer.Option(help="Stop after so many epochs without a better one.")] = None,
     embedding_dim: Annotated[int | None, typer.Option(help="Size of a word vector, without --vectors.")] = None,
     hidden_dim: Annotated[int | None, typer.Option(help="Size of a state.")] = None,
-    text_column: options.TextColumn = None,
-    label_column: options.LabelColumn = None,
-    query_column: options.QueryColumn = None,
-    split_column: options.SplitColumn = None,
-    labels: options.Labels = None,
     dev_file: Annotated[str | None, typer.Option(help="Dev rows in a file of their own.")] = None,
     test_file: Annotated[str | None, typer.Option(help="Test rows in a file of their own.")] = None,
     tokenizer: Annotated[str | None, typer.Option(help="spacy, or whitespace for tokenised text.")] = None,
     min_df: Annotated[int | None, typer.Option(help="Texts that a word must occur in to be known.")] = None,
-    skip_bad: options.SkipBad = False,
+    *,
+    reading: options.DataSaid,
     setting: options.Setting = None,
     data_dir: options.DataDir = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
@@ -66,9 +63,7 @@ def train(
     from heedful.api.models import estimate_training
 
     others = {"dev_file": dev_file, "test_file": test_file, "tokenizer": tokenizer, "min_df": min_df}
-    data = options.gather_data_options(
-        text_column, label_column, query_column, split_column, labels, skip_bad, **others
-    )
+    data = {**reading, **{name: value for name, value in others.items() if value is not None}}
     given = {
         "encoder": encoder,
         "attention": attention,

@@ -12,6 +12,7 @@ from heedful.cli import options as complete
 from heedful.errors import Mistake
 
 
+@options.of_subject
 def words(
     model: Annotated[
         str, typer.Argument(help="A run folder, or a Hugging Face folder or id.", autocompletion=complete.runs)
@@ -24,17 +25,8 @@ def words(
     ] = "predicted",
     min_texts: Annotated[int, typer.Option("--min-texts", help="Texts that must hold a word.")] = 5,
     top: Annotated[int, typer.Option(help="Words of each label that are shown.")] = 10,
-    text_column: options.TextColumn = None,
-    label_column: options.LabelColumn = None,
-    query_column: options.QueryColumn = None,
-    split_column: options.SplitColumn = None,
-    labels: options.ModelLabels = None,
-    label_map: options.LabelMap = None,
-    skip_bad: options.SkipBad = False,
-    dtype: options.Dtype = None,
-    device: options.Device = None,
-    batch_size: options.BatchSize = None,
-    data_dir: options.DataDir = None,
+    *,
+    reading: options.Reading,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -48,20 +40,7 @@ def words(
 
     if top < 1:
         raise Mistake(f"--top {top}: at least one word is needed.")
-    how = options.subject_options(
-        text_column=text_column,
-        label_column=label_column,
-        query_column=query_column,
-        split_column=split_column,
-        labels=labels,
-        label_map=label_map,
-        skip_bad=skip_bad,
-        split=split,
-        dtype=dtype,
-        device=device,
-        batch_size=batch_size,
-        data_dir=data_dir,
-    )
+    how = reading(split)
     progress = options.watched(quiet or as_json)
     subject = Subject.resolve(model, data, how).say(progress)
     rows = rank_words(subject, limit=limit, label=label, min_texts=min_texts, progress=progress)

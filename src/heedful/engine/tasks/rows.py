@@ -146,7 +146,7 @@ def ask_model(
     given: dict[str, Any] = {"states": states} if states else {}
     if experiment.takes.runs is not no_runs:
         given["others"] = others or {}
-    return experiments.to_table(experiment.run(model.network, batches(), config, rng, **given))
+    return experiments.to_table(list(experiment.run(model.network, batches(), config, rng, **given)))
 
 
 def select_places(size: int, ask: Request) -> Ints:
