@@ -74,8 +74,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     given = options.parse_args(argv)
 
     import heedful
+    from heedful.data.prompts import SAID
     from heedful.explainers.run import explain
-    from heedful.models.language.model import THIS, LanguageModel
+    from heedful.models.language.model import LanguageModel
 
     rows = pairs(given.pairs, given.seed)
     model = heedful.load(given.model)
@@ -99,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             (example, *_) = model.steps(prompt, good, bad if contrast else None)
             for method in METHODS:
                 began = time.process_time()
-                (found,) = explain(model, [example], [method], THIS).by_word()
+                (found,) = explain(model, [example], [method], SAID).by_word()
                 seconds[method] += time.process_time() - began
                 ranks[method, contrast].append(
                     reciprocal(np.asarray(found.attribution(method).scores["passage"]), evidence)

@@ -81,6 +81,17 @@ class NextToken:
 
 
 @dataclass(frozen=True, slots=True)
+class Saying:
+    """What data say that a model is asked about: why it says this next, and not that.
+
+    Both are texts, of which a model makes its own tokens. None: what the model would say itself, or its next best.
+    """
+
+    say: str | None = None
+    instead: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Example:
     """One instance: a passage, an optional query (question or hypothesis), and its label.
 
@@ -95,6 +106,7 @@ class Example:
     evidence: tuple[int, ...] | None = None  # positions in `passage` that decide the label, where known
     candidates: tuple[int, ...] | None = None  # the labels that can be answers here (QA); None: all
     asked: NextToken | None = None  # of models that generate: `query` is then what has been said so far
+    saying: Saying | None = None  # of data for models that generate, before it is known what tokens a model has
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,6 @@ def questions(
 def explained(
     model: Model,
     prompts: object,
-    data: object,
     target: object,
     say: str | Sequence[str] | None,
     instead: str | Sequence[str] | None,
@@ -68,12 +67,14 @@ def explained(
     assert isinstance(model, LanguageModel)
     if target is not None:
         raise Mistake(f"{model.name} is a language model, which has no labels: give what it says (say), not a target.")
-    if data is not None:
-        raise Mistake(f"{model.name} is a language model: give prompts as texts, not data with labels.")
     given = [] if prompts is None else list(prompts) if isinstance(prompts, Sequence) else prompts
     if isinstance(prompts, str) or not isinstance(given, list):
         raise Mistake("give a list of prompts, not one text.")
     if given and all(isinstance(one, Example) for one in given):
+        if say is not None or instead is not None or tokens is not None:
+            raise Mistake(
+                "data say themselves what is said and what could be said instead: leave out say, instead, tokens."
+            )
         return given
     return questions(model, given, say, instead, tokens)
 

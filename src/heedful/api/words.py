@@ -77,7 +77,8 @@ def explain(
     if generates(loaded):
         from heedful.api.language import explained
 
-        examples = explained(loaded, texts, data, target, say, instead, tokens)
+        given = texts if data is None else [*subject.read(limit).examples.values()]
+        examples = explained(loaded, given, target, say, instead, tokens)
         target = loaded.labels[1]
     elif say is not None or instead is not None or tokens is not None:
         raise Mistake(

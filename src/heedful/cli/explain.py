@@ -161,7 +161,8 @@ def explain(
     subject = Subject.resolve(model, data, how).say(progress)
     if subject.source.task == "generation":
         loaded = subject.load()
-        examples = explained(loaded, [*prompts, *typed], data, target, say, instead, tokens)
+        given_prompts = [*prompts, *typed] if data is None else [*subject.read(limit).examples.values()]
+        examples = explained(loaded, given_prompts, target, say, instead, tokens)
         target = loaded.labels[1]
     elif given_to := [
         f"--{n}" for n, v in (("say", say), ("instead", instead), ("tokens", tokens), ("chat", chat)) if v

@@ -206,7 +206,10 @@ def warn(subject: AuditSubject, scores: Mapping[str, Any], answers: Mapping[str,
     accuracy, scored = scores.get("accuracy"), spread_over(looked, scores.get("examples", len(looked)))
     truths = [example.label for example in scored if example.label is not None]
     usual, times = Counter(truths).most_common(1)[0] if truths else (0, 0)
-    if not truths:
+    speaks = any(example.asked is not None for example in looked)  # what is said next has other names in each text
+    if speaks:
+        told += _warn_of_answers(accuracy, truths)
+    elif not truths:
         told.append("the texts have no labels: how good the model is was not measured.")
     elif len(set(truths)) == 1:
         told.append(
@@ -219,7 +222,7 @@ def warn(subject: AuditSubject, scores: Mapping[str, Any], answers: Mapping[str,
         )
     predicted = {label for answer in answers.values() for label in answer.table["predicted"].to_pylist()}
     most = max((answer.texts for answer in answers.values()), default=0)
-    if len(predicted) == 1 and len(subject.labels) > 1 and most > 1:
+    if not speaks and len(predicted) == 1 and len(subject.labels) > 1 and most > 1:
         label = subject.labels[predicted.pop()]
         told.append(f"the model predicts {label!r} for each of the {most:,} texts that it was asked about.")
     same = len(looked) - len({(one.passage.text, one.query and one.query.text) for one in looked})
@@ -235,6 +238,19 @@ def warn(subject: AuditSubject, scores: Mapping[str, Any], answers: Mapping[str,
         asked = "one text was" if texts == 1 else f"{texts} texts were"
         told.append(f"only {asked} asked about, so intervals are wide: {more}.")
     return told
+
+
+def _warn_of_answers(accuracy: float | None, truths: Sequence[int]) -> list[str]:
+    """Of a language model: how often it says what the data say. Explained is what it says, right or wrong."""
+    if not truths or accuracy is None:
+        return ["the prompts do not say what is right: how good the model is was not measured."]
+    if accuracy < 0.5 + BARELY:
+        return [
+            f"of what could be said, the model prefers what the data say in {accuracy:.0%} of {len(truths):,} prompts, "
+            "hardly more than half: what explains it says little."
+        ]
+    wrong = round((1 - accuracy) * len(truths))
+    return [f"in {wrong} of {len(truths):,} prompts the model prefers what is wrong."] if wrong else []
 
 
 def _doubts(subject: AuditSubject) -> list[str]:

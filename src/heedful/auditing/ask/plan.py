@@ -22,7 +22,7 @@ from heedful.explainers.methods import Method, parse_methods
 from heedful.registry import EXPLAINERS
 
 if TYPE_CHECKING:
-    from heedful.models.network import Network
+    from heedful.models.model import Model
 
 ASKING = 0.9  # of the budget: then every question ends, whatever it was thought to take
 RANKING = 0.65  # of the time, for the experiments that put explainers in order; the rest is for all others
@@ -52,7 +52,7 @@ def make_plan(
     left_out: dict[str, str] = {}
     can = _abilities(subject, left_out)
     by_bars = [bar.method for bar in bars if bar.method is not None]
-    asked = _methods(subject.model.network, can, [*named_methods(methods), *by_bars], left_out)
+    asked = _methods(subject.model, can, [*named_methods(methods), *by_bars], left_out)
     planting = [name for name in EXPERIMENTS if plant and PLANT in find(name).config.model_fields]
     by_name = {*map(EXPERIMENTS.check, experiments), *(bar.experiment for bar in bars), *planting}
     chosen: dict[str, dict[str, Any]] = {}
@@ -133,7 +133,7 @@ def named_methods(methods: Sequence[Method]) -> list[str]:
     return [one.explainer.name for one in chosen]
 
 
-def _methods(network: Network, can: frozenset[str], asked: Sequence[str], left_out: dict[str, str]) -> tuple[str, ...]:
+def _methods(model: Model, can: frozenset[str], asked: Sequence[str], left_out: dict[str, str]) -> tuple[str, ...]:
     """Every explainer that fits the model, those that are slow only where they are asked for; and the control."""
     found = []
     for name in asked:
@@ -147,8 +147,10 @@ def _methods(network: Network, can: frozenset[str], asked: Sequence[str], left_o
             left_out[name] = f"it takes long ({explainer.cost}): ask for it with --method {name}"
         elif explainer.fit is not None and name not in asked:
             left_out[name] = f"it learns from training texts first: ask for it with --method {name}"
-        elif why := explainer.why_not(network):
+        elif why := explainer.why_not(model.network):
             left_out[name] = why
+        elif explainer.replaces and model.text.reserved.replacement is None:
+            left_out[name] = "it replaces words, and this model has neither a mask nor an unknown word"
         elif explainer.kind != "control" or name == RANDOM or name in asked:
             found.append(name)
     return tuple(found)

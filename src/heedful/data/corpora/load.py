@@ -119,6 +119,10 @@ def _open(
 
 
 def _open_all(name: str, data_dirs: Sequence[Path], seed: int, options: DataOptions, part: Split | None) -> CorpusRows:
+    if options.task == "generation":
+        from heedful.data.prompts.rows import open_prompts
+
+        return open_prompts(name, data_dirs, seed, options)
     if name.startswith("hf:"):
         return open_hf(name.removeprefix("hf:"), options)
     if name in CORPORA:
@@ -208,6 +212,8 @@ def _open_simple(name: str, folder: Path, recipe: Recipe, ledger: Ledger, part: 
 def _open_other(name: str, found: Location, options: DataOptions, part: Split | None) -> CorpusRows:
     """A corpus in the simple form that is known by its folder only: what it is, the fields of its rows tell."""
     keys = {key for _, path in split_files(found.folder) for key in json_fields(path)[0]}
+    if {"good", "bad"} <= keys and "label" not in keys:
+        raise Mistake(f"{name} is a corpus of prompts for language models: give it as --data of one.")
     if "target" in keys and "label" not in keys:
         raise Mistake(
             f"{name} is a translation or alignment corpus (its rows have a 'target' and no 'label'); "

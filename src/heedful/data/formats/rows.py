@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from heedful.errors import Mistake
-from heedful.records import Split
+from heedful.records import Saying, Split
 
 Spans = tuple[tuple[int, int], ...]  # start and end (exclusive) of stretches of characters
 
@@ -43,6 +43,7 @@ class Raw:
     query: str | None = None
     evidence: Spans | None = None  # characters of `text` that decide the label, where known
     candidates: tuple[str, ...] | None = None  # the answers that are possible here
+    saying: Saying | None = None  # of prompts for language models; `label` is then SAID
 
 
 @dataclass(slots=True)

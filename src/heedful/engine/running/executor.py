@@ -45,6 +45,7 @@ class Executor:
         self._plain: tuple[str, Corpus] | None = None
         self._texts: tuple[tuple[str, Split, int | None], AskedTexts] | None = None
         self._model: tuple[str, Model] | None = None
+        self._source: tuple[SourceConfig, ModelSource] | None = None
 
     def attempt(self, task: Task, progress: Progress, wait: bool = False) -> dict[str, Any]:
         """`do`, told in plain values: one task's error must not end the others. See `Schedule.record`."""
@@ -98,7 +99,8 @@ class Executor:
         if self._texts is None or self._texts[0] != which:
             self._texts = None
             in_memory = self._corpus is not None and self._corpus[0] == _data_of(task)
-            kept = None if in_memory else kept_texts(run, ask)
+            again = task.config.data.task == "generation"  # kept are texts, not the tokens that are asked about
+            kept = None if in_memory or again else kept_texts(run, ask)
             self._texts = which, kept or self._read_texts(task, ask)
         return self._texts[1]
 
@@ -137,11 +139,13 @@ class Executor:
 
     def source(self, told: SourceConfig) -> ModelSource:
         """The model that a trial is about, beside the runs or elsewhere."""
-        beside = self.workspace.runs / told.place
-        found = find_source(beside if beside.exists() else told.place, self.workspace.hash_file)
-        if found.fingerprint != told.fingerprint:
-            raise Mistake(f"the model {told.place} is not what it was when this was planned.")
-        return found
+        if self._source is None or self._source[0] != told:
+            beside = self.workspace.runs / told.place
+            found = find_source(beside if beside.exists() else told.place, self.workspace.hash_file)
+            if found.fingerprint != told.fingerprint:
+                raise Mistake(f"the model {told.place} is not what it was when this was planned.")
+            self._source = told, found
+        return self._source[1]
 
     def model(self, run: Run) -> tuple[Model, str]:
         """The model that a folder is about, and the checksum of its weights (of a trial: the model's fingerprint)."""
@@ -149,7 +153,8 @@ class Executor:
         which = f"{run.path} {weights}"
         if self._model is None or self._model[0] != which:
             self._model = None
-            model = source_of(run).load(find_device(self.workspace))
+            source = source_of(run) if run.trial is None else self.source(run.trial.source)
+            model = source.load(find_device(self.workspace))
             self._model = which, replace(model, batch_size=self.workspace.batch_size)
         return self._model[1], weights
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heedful.data.corpora import locate
+from heedful.data.prompts import LABELS
 from heedful.engine.sources.huggingface import CHECKPOINTS, PREFIX, CheckpointSource
 from heedful.errors import Mistake
 
@@ -31,11 +32,12 @@ GENERATES = (
 class LanguageModelSource(CheckpointSource):
     """A model that generates that may not be in memory yet."""
 
-    labels = ("anything else", "this")
+    labels = LABELS
 
     def __init__(self, given: str, options: dict[str, Any]) -> None:
         super().__init__(given, options)
         self.task = "generation"
+        self._loaded: tuple[torch.device, Model] | None = None
 
     @property
     def description(self) -> str:  # type: ignore[override]
@@ -45,9 +47,12 @@ class LanguageModelSource(CheckpointSource):
         return None
 
     def load(self, device: torch.device) -> Model:
+        """Once: its tokenizer makes questions of data, too."""
         from heedful.models.language.loading import load_language_model
 
-        return load_language_model(self.given, device=device, **self.decided)
+        if self._loaded is None or self._loaded[0] != device:
+            self._loaded = device, load_language_model(self.given, device=device, **self.decided)
+        return self._loaded[1]
 
 
 class LanguageModels:

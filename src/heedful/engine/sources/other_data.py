@@ -31,6 +31,8 @@ def read_as(source: ModelSource, dataset: str, options: DataOptions, split: Spli
     A file keeps its own splits where it has a column that tells them, or where splits were asked for by an option.
     """
     changes: dict[str, object] = {}
+    if source.task == "generation":
+        return options.model_copy(update={"task": "generation", "only": options.only or split})
     if options.tokenizer is None:
         changes["tokenizer"] = source.tokenizer
     path = locate.expand(dataset)
@@ -48,7 +50,7 @@ def read_other(
 ) -> SplitTexts:
     """`limit` texts of a split of data that may have no labels."""
     path = locate.expand(dataset)
-    if dataset in CORPORA or not is_unlabelled(path, options):
+    if options.task == "generation" or dataset in CORPORA or not is_unlabelled(path, options):
         return read_split(dataset, options, split, limit, data_dirs)
     if options.only != split:
         return SplitTexts(0, {}, (), "classification", dataset)
@@ -71,6 +73,13 @@ def as_the_model_reads(
     Labels are the same when their names are, or when `options` say so. The data may have fewer than the model, and
     texts without any.
     """
+    if source.task == "generation":
+        from heedful.engine.running.processors import torch_device
+        from heedful.models.language.decisions import decisions
+
+        return decisions(source.load(torch_device(None)), examples)
+    if task == "generation":
+        raise Mistake(f"{dataset} is a corpus of prompts for language models, and {source.name} is a classifier.")
     asks, asked = source.task != "classification", task != "classification"
     if asks != asked:
         has, reads = ("a query", "none") if asked else ("no query", "one")

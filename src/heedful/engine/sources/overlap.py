@@ -44,7 +44,7 @@ def find_doubts(
 def contents(dataset: str, options: DataOptions, data_dirs: Sequence[Path]) -> Mapping[Split, list[Content]]:
     """The texts of each split, labelled or not."""
     path = locate.expand(dataset)
-    if dataset not in CORPORA and is_unlabelled(path, options):
+    if options.task != "generation" and dataset not in CORPORA and is_unlabelled(path, options):
         return {options.only or "test": unlabelled_contents(path, options)}
     return load_contents(dataset, data_dirs=data_dirs, options=options)
 

@@ -14,7 +14,8 @@ sign.
 With `documents="given"` the texts are not mixed: the strongest word should be the one that is known to decide. That is
 their second paradigm, agreement: a model predicts a verb's number from the words before it, which depends on the
 subject and on no other noun (corpora `agreement_linzen`, `agreement_gulordava`; data/formats/agreement.py). Only texts
-that are predicted rightly count: of the others nobody knows what decided.
+that are predicted rightly count: of the others nobody knows what decided. Prompts of language models are always taken
+as they are: sentences of several would ask nothing.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def run(
 ) -> Iterator[Chunk]:
     """One row for each document and `method`: see `found_by_method`."""
     POINTING.check(model.can)
-    ask = _given if config.documents == "given" else _hybrid
+    ask = _given if config.documents == "given" or "generates" in model.can else _hybrid
     yield from ask(model, batches, config, rng, states or {})
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from heedful.data.prompts import LABELS
 from heedful.errors import Mistake
 from heedful.models.huggingface.files import checkpoint_folder, read_config
 from heedful.models.huggingface.loading import (
@@ -27,7 +28,7 @@ from heedful.models.huggingface.loading import (
 from heedful.models.huggingface.probe import make_probe
 from heedful.models.language.encoder_decoder import EncoderDecoder
 from heedful.models.language.generator import Generator
-from heedful.models.language.model import ELSE, THIS, LanguageModel
+from heedful.models.language.model import LanguageModel
 from heedful.models.language.prompts import PromptEncoder, SourceEncoder
 
 
@@ -86,7 +87,7 @@ def wrap_language_model(
             source = SourceEncoder(tokenizer, words, begins_with(module, tokenizer, title, language))
             limit = tokens_at_most(module, source)
             both = EncoderDecoder(module, make_probe(source, True, table, limit), limit=limit, said_limit=limit)
-            return LanguageModel(title, both, source, (ELSE, THIS), "generation")
+            return LanguageModel(title, both, source, LABELS, "generation")
         if language is not None:
             raise Mistake(f"{title} is not an encoder-decoder, so no language is chosen: leave language out.")
         text = PromptEncoder(tokenizer, words)
@@ -99,7 +100,7 @@ def wrap_language_model(
             f"{title} cannot be asked as a language model: {type(module).__name__} answers short texts with "
             f"{type(error).__name__} ({one_line(error).rstrip('.')})."
         ) from error
-    return LanguageModel(title, network, text, (ELSE, THIS), "generation")
+    return LanguageModel(title, network, text, LABELS, "generation")
 
 
 @torch.no_grad()

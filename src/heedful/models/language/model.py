@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from heedful.data.prompts import ELSE
 from heedful.data.text.batching import NOTHING
 from heedful.errors import Mistake, short
 from heedful.models.language.encoder_decoder import EncoderDecoder
 from heedful.models.language.generator import Generator
 from heedful.models.language.prompts import Prompt, PromptEncoder
-from heedful.models.model import Model
-from heedful.records import Example, NextToken
+from heedful.models.model import Model, check_texts
+from heedful.records import Example, NextToken, Saying
 
-ELSE, THIS = "anything else", "this"
 MOST_OF_A_WORD = 12  # tokens
 Chat = Sequence[Mapping[str, str]]
 
@@ -26,6 +26,18 @@ class LanguageModel(Model):
 
     network: Generator
     text: PromptEncoder
+
+    def examples(self, texts: Sequence[str], queries: Sequence[str] | None = None) -> tuple[Example, ...]:
+        """Prompts as questions: why does it say the token that it finds best, and not its next best?"""
+        from heedful.models.language.decisions import decision
+
+        if queries is not None:
+            raise Mistake(f"{self.name} is a language model, which reads one text: it has no use for a query.")
+        check_texts(texts, "text")
+        return tuple(
+            decision(self, Example(f"prompt {i + 1}", self.text.split(text), saying=Saying()))
+            for i, text in enumerate(texts)
+        )
 
     def prompt(self, given: str | Chat) -> Prompt:
         if isinstance(given, str) and not given.strip():
