@@ -165,6 +165,7 @@ def test_planted_facts_are_where_they_are_said_to_be(copies: int) -> None:
     ("text", "sentence"),
     [
         ("words,say\nthe keys,are\n", "no column 'prompt'"),
+        ("text,label\nthe keys,1\n", "no column 'prompt'"),  # of a classifier
         ("prompt,say\n ,are\n", "the prompt is empty"),
         ("prompt,say,instead\nthe keys,are,are\n", "give two that differ"),
         ('prompt,say,evidence\nthe keys,are,"[7]"\n', "outside of the text"),

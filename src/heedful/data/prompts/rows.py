@@ -103,11 +103,11 @@ def _of_table(path: Path, options: DataOptions, ledger: Ledger, split: Split) ->
     table = read_table(path, ledger, options.delimiter, options.header)
     if not table.columns:
         raise Mistake(f"{path}: there are no rows.")
-    prompt = options.text_column or next((name for name in PROMPTS if name in table.columns), None)
-    if prompt is None or prompt not in table.columns:
+    prompt = options.text_column or PROMPTS[0]
+    if prompt not in table.columns:
         shown = ", ".join(map(repr, table.columns))
         raise Mistake(
-            f"{path} has no column {prompt or 'prompt'!r}: a language model is asked about prompts, in a column "
+            f"{path} has no column {prompt!r}: a language model is asked about prompts, in a column "
             f"'prompt' or one that --text-column names (its columns are {shown})."
         )
     marks = options.evidence_column or (MARKS if MARKS in table.columns else None)
