@@ -178,8 +178,9 @@ def test_every_explainer_declares_itself(explainer: Explainer) -> None:
     assert EXPLAINERS[explainer.name] is explainer
     assert explainer.run.__doc__
     assert explainer.cost
-    assert explainer.citation
-    assert explainer.passes is not None
+    if explainer.run.__module__.startswith("heedful."):  # those of other packages may leave this out
+        assert explainer.citation
+        assert explainer.passes is not None
     assert [option.name for option in explainer.describe() if not option.help] == []
     assert explainer.parse({}) == {}
     assert "target" not in explainer.options

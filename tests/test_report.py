@@ -369,7 +369,8 @@ def test_where_there_is_no_terminal_long_tasks_say_how_far_they_are(monkeypatch:
 def test_a_report_asks_a_model_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A model without structure: the texts whose words are counted are those that every method explains."""
     import webruns
-    from heedful.api import explain, pages
+    from heedful.api import pages
+    from heedful.explainers import run as running
 
     run = webruns.make_trial(tmp_path, "Bert", webruns.SENTENCES, "correlation")
     asked: list[int] = []
@@ -378,7 +379,8 @@ def test_a_report_asks_a_model_nothing_twice(tmp_path: Path, monkeypatch: pytest
         asked.append(len(some))
         return explain(model, some, *given, **options)
 
-    monkeypatch.setattr(pages, "explain", listening)
+    explain = running.explain
+    monkeypatch.setattr(running, "explain", listening)
     monkeypatch.setattr(sample, "leave_words_out", lambda *_: pytest.fail("these words were left out already"))
     written = pages.write_report([run], tmp_path / "page.html")
     assert written.page.exists()

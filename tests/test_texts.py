@@ -18,6 +18,7 @@ from heedful.engine.tasks.configure import configure
 from heedful.errors import Mistake
 from heedful.server.app import create_app
 from heedful.server.stored.library import Library
+from heedful.store.checks import write_sum
 from heedful.store.texts import keep_texts, read_texts, texts_files, texts_path
 
 EXAMPLES = webruns.examples(webruns.SENTENCES, webruns.SENTENCES[::-1])
@@ -44,6 +45,9 @@ def test_some_texts_are_kept_beside_all(tmp_path: Path) -> None:
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     keep_texts(tmp_path, "test", EXAMPLES, range(6))
     texts_path(tmp_path, "test").write_bytes(b"PAR1 and nothing else")
+    with pytest.raises(Mistake, match=r"test\.parquet is damaged: its checksum is not .*: remove it"):
+        read_texts(tmp_path, "test", [0])
+    write_sum(texts_path(tmp_path, "test"))  # what was written could not be read from the start
     with pytest.raises(Mistake, match=r"test\.parquet cannot be read .*: remove it"):
         read_texts(tmp_path, "test", [0])
 

@@ -55,7 +55,7 @@ def test_arrows_move_over_the_heads_and_the_matrix_follows(browser: Browser, add
     model = load(trial)
     batch = model.encode(model.examples([TEXTS[1]])).batch([0])
     weights = model.network.attentions(batch)[0].double().numpy()  # type: ignore[attr-defined]
-    place = run_address(trial.name, "attention", text=TEXTS[1])
+    place = run_address(trial.name, "attention", text=TEXTS[1], layer=0, head=0)
     with opened(browser, address + place, offline=False, ready=VIEW) as seen:
         assert seen.ask("[...document.querySelectorAll('a.head')].filter(a => a.tabIndex === 0).length") == 1
         seen.page.locator("a.head[aria-current]").focus()

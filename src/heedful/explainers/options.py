@@ -34,6 +34,7 @@ HELP: Mapping[str, str] = {
     "heads": "the heads that are averaged, by number; None: all",
     "hold_attention": "no gradient goes through the attention weights",
     "internal_batch_size": "texts in one forward pass; None: as many as are fastest",
+    "kind": "of an encoder-decoder: the attention that is read; None: what is said looks at the source",
     "layer": "the layer whose attention is read; -1: the last",
     "max_permutations": "orders that are read at most; None: four times n_permutations",
     "max_samples": "edited texts that are read at most; None: four times n_samples",
