@@ -342,7 +342,7 @@ class CaptumAblation:
 
 
 def features(tokens: Tokens) -> Tensor:
-    """The word of each token; what is no word is one feature more, whose effect nobody asks for."""
+    """The word of each token; what is not a word is one feature more, whose effect nobody asks for."""
     assert tokens.word_index is not None
     last = int(tokens.word_index.max()) + 1
     return torch.where(tokens.mask, tokens.word_index, last)

@@ -1,9 +1,10 @@
-"""Write the generated parts of docs/explainers.md: what explainers declare, and what Kindermans' input-shift test says.
+"""Write the tables of docs/explainers.md and docs/explainer_options.md: what explainers declare, and what Kindermans'
+input-shift test says.
 
-    python checks/explainer_page.py          # writes the page again
-    python checks/explainer_page.py --check  # exit code 1 if that would change it
+    python checks/explainer_page.py          # writes the pages again
+    python checks/explainer_page.py --check  # exit code 1 if that would change them
 
-The tables stand between `<!-- name -->` and `<!-- end of name -->`; all else on the page is prose, and stays as it is.
+The tables stand between `<!-- name -->` and `<!-- end of name -->`; all else on the pages is prose, and stays as it is.
 """
 
 from __future__ import annotations
@@ -21,37 +22,42 @@ from heedful.explainers import EXPLAINERS, Explainer
 from heedful.models import AttentiveClassifier, build
 from heedful.records import Batch, Tokens
 
-PAGE = Path(__file__).parents[1] / "docs" / "explainers.md"
+DOCS = Path(__file__).parents[1] / "docs"
 LENGTHS, N_WORDS = (5, 8), 50
 # Enough to see whether scores change: a surrogate that draws the same words twice says the same of the same function.
 FEW = {"n_samples": 10, "max_samples": 10, "n_permutations": 1, "n_steps": 8}
 
 
 def main(options: list[str]) -> int:
-    before = PAGE.read_text(encoding="utf-8")
-    after = regenerated(before)
-    if "--check" not in options:
-        PAGE.write_text(after, encoding="utf-8")
-    elif after != before:
-        print(f"{PAGE.name} is not what the explainers declare: run python checks/explainer_page.py")
-        return 1
-    return 0
+    stale = []
+    for name, table, lines in (
+        ("explainers.md", "methods", methods_table()),
+        ("explainer_options.md", "options", options_table()),
+    ):
+        page = DOCS / name
+        before = page.read_text(encoding="utf-8")
+        after = regenerated(before, name, table, lines)
+        if "--check" not in options:
+            page.write_text(after, encoding="utf-8")
+        elif after != before:
+            stale.append(name)
+    if stale:
+        print(f"{' and '.join(stale)} differ from what the explainers declare: run python checks/explainer_page.py")
+    return 1 if stale else 0
 
 
-def regenerated(page: str) -> str:
-    """The page with its tables made again."""
-    for name, lines in (("methods", methods_table()), ("options", options_table())):
-        begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-        if page.count(begin) != 1 or page.count(end) != 1:
-            raise SystemExit(f"{PAGE.name}: {begin} and {end} must each stand there once.")
-        head, rest = page.split(begin)
-        page = "\n".join([head + begin, *lines, end + rest.split(end)[1]])
-    return page
+def regenerated(page: str, file: str, name: str, lines: Sequence[str]) -> str:
+    """The page with its table made again."""
+    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    if page.count(begin) != 1 or page.count(end) != 1:
+        raise SystemExit(f"{file}: {begin} and {end} must each stand there once.")
+    head, rest = page.split(begin)
+    return "\n".join([head + begin, *lines, end + rest.split(end)[1]])
 
 
 def methods_table() -> list[str]:
     header = (
-        *("method", "called", "kind", "signed", "asked unless named", "needs", "cost for n words", "absent means"),
+        *("method", "called", "kind", "signed", "used unless named", "needs", "cost for n words", "absent means"),
         *("checked on every call", "input shift", "source"),
     )
     return table(

@@ -127,9 +127,9 @@ def test_an_audit_of_one_s_own_file(run: Run, tmp_path: Path) -> None:
         out["bars.xml"],
         "--model-card",
         out["card.md"],
-        "--bar",
+        "--require",
         "performance.accuracy >= 0.01",
-        "--bar",
+        "--require",
         "faithfulness(omission).comprehensiveness.share >= 0.01",
     )
     assert done.exit_code == 0, done.output
@@ -209,7 +209,7 @@ def test_texts_without_labels_and_of_one_label_are_audited_with_a_warning(run: R
     one = table(tmp_path / "one.csv", [(text, "positive") for text, _ in texts])
     found = heedful.audit(run, data=one, data_options=COLUMNS, budget="1h")
     assert any("all texts have the label 'positive'" in warning for warning in found.warnings)
-    assert any("only 12 texts were asked about" in warning for warning in found.warnings)
+    assert any("only 12 texts were used" in warning for warning in found.warnings)
 
 
 def test_copies_and_a_model_that_nothing_changes_are_warned_of() -> None:
@@ -220,8 +220,11 @@ def test_copies_and_a_model_that_nothing_changes_are_warned_of() -> None:
     found = heedful.audit(heedful.wrap(predict, labels=["neg", "pos"]), texts, budget="1h")
     assert {one.answer for one in found.standings.order} == {"cannot tell"}
     assert any("8 of 10 texts are copies of others" in warning for warning in found.warnings)
-    assert any("is any order of the words better than another" in warning for warning in found.warnings)
-    assert any("'pos' for each of the 10 texts" in warning for warning in found.warnings)
+    assert any(
+        "is any order of the words better than another, so nothing can be found" in warning
+        for warning in found.warnings
+    )
+    assert any("'pos' for every one of the 10 texts" in warning for warning in found.warnings)
 
 
 def test_a_function_that_fails_is_said() -> None:

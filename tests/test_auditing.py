@@ -288,7 +288,9 @@ def test_rounding_is_no_gain_and_where_no_order_is_better_nothing_is_said() -> N
     assert math.isnan(one.share.mean)
     assert found.findings[0].gain.p == 1.0
     told = recommend(rank(series_of("made_up", (DROP,), with_room([0.0] * 3, [0.0] * 3)), KNOWN))
-    assert told[1] == "Of LRP it cannot be told whether it is better than random: none of these texts tells."
+    assert (
+        told[1] == "Whether LRP is better than random cannot be said: these texts do not distinguish orders of words."
+    )
 
 
 # ---- the choice: the highest share, or one that is proved to be within the margin of it --------------------
@@ -343,13 +345,14 @@ def test_one_that_is_far_below_the_best_is_not_recommended_because_few_texts_can
     chosen = choose(found)
     assert chosen is lrp
     said = recommend(found)
-    assert said[0].startswith("Use LRP: it gets 92% (95% CI 88% to 96%)")
+    assert said[0].startswith("Use LRP: it scores 92% (95% CI 88% to 96%)")
     assert said[1] == "Of the 4 explainers that are better than random it has the highest share."
-    (unsure,) = (sentence for sentence in said if sentence.startswith("Whether "))
+    (unsure,) = (sentence for sentence in said if "too few to say whether" in sentence)
     assert "gradient (62%; difference 30, 95% CI " in unsure
     assert "leave-one-out (84%; difference 8, 95% CI " in unsure
-    assert unsure.endswith("are as good as LRP cannot be told with these 8 texts: more texts would tell.")
-    assert "The choice rests on 8 texts only" in " ".join(said)
+    assert unsure.startswith("These 8 texts are too few to say whether ")
+    assert unsure.endswith(" are as good as LRP.")
+    assert "This choice rests on only 8 texts" in " ".join(said)
 
 
 def test_one_that_is_proved_to_be_within_the_margin_and_cheaper_is_recommended() -> None:
@@ -363,7 +366,7 @@ def test_one_that_is_proved_to_be_within_the_margin_and_cheaper_is_recommended()
     assert (lrp.to_best.low, lrp.to_best.high) == pytest.approx((test.low, test.high), abs=1e-3)
     assert choose(found) is lrp
     said = recommend(found)
-    assert said[0].startswith("Use LRP: it gets 69%")
+    assert said[0].startswith("Use LRP: it scores 69%")
     assert said[1] == (
         "It scores within 5 points of SHAP (70%, the highest share; difference 1, 95% CI -2 to 4) and takes 2 passes "
         "instead of 500."
@@ -464,20 +467,20 @@ def test_a_control_is_never_among_the_methods_of_a_sentence() -> None:
 def test_the_recommendation_says_what_to_use_what_not_and_how_sure() -> None:
     shares = {"lrp": 0.6, "shap": 0.0, "attention": 0.0, "random": 0.0}
     said = " ".join(recommend(standings_of(shares, noise=0.1)))
-    assert said.startswith("Use LRP: it gets ")
+    assert said.startswith("Use LRP: it scores ")
     assert "better than random on 60 texts (q = " in said
-    assert "Do not take attention for an explanation: it is no better than a random order" in said
+    assert "Do not use attention as an explanation: it is no better than a random order" in said
     assert "Do not use SHAP: no better than a random order." in said
 
 
 def test_too_few_texts_are_said_with_the_number_that_would_do() -> None:
     said = " ".join(recommend(standings_of({"lrp": 0.2, "random": 0.0}, texts=6, noise=1.0)))
     assert "None of these explainers was found to be better than a random order" in said
-    assert "cannot be told with these 6 texts whether it is better than random; about " in said
+    assert "These 6 texts are too few to say whether LRP is better than random; about " in said
     told = recommend(standings_of({"lrp": 0.2, "shap": 0.1, "random": 0.0}, texts=6, noise=1.0))
-    (both,) = (one for one in told if "cannot be told" in one)
+    (both,) = (one for one in told if "too few to say" in one)
     assert re.fullmatch(
-        r"Of LRP and SHAP it cannot be told with these 6 texts whether they are better than random; "
+        r"These 6 texts are too few to say whether LRP and SHAP are better than random; "
         r"about [\d,]+ and [\d,]+ would be needed\.",
         both.replace("SHAP and LRP", "LRP and SHAP"),
     )
@@ -489,7 +492,7 @@ def test_nothing_to_compare_is_said() -> None:
 
 def test_what_half_and_double_would_change() -> None:
     clear = standings_of({"lrp": 0.9, "random": 0.0}, noise=0.05)
-    assert sensitivity(clear) == "With thresholds half or twice as high every answer would be the same."
+    assert sensitivity(clear) == "With thresholds half or twice as high, every answer would be the same."
     one = clear.order[0]
     near = replace(one, share=replace(one.share, q=0.04), answer="better")
     told = sensitivity(replace(clear, order=(near,)))
@@ -502,20 +505,20 @@ def test_what_half_and_double_would_change() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("erasure(attention).js", "EXPERIMENT(method).statistic >= NUMBER is expected"),
-        ("", "is expected"),
+        ("erasure(attention).js", "expected EXPERIMENT(method).statistic >= NUMBER"),
+        ("", "expected "),
         ("erasuer(attention).js > 1", "there is no experiment 'erasuer'. Did you mean 'erasure'?"),
         ("erasure(atention).js > 1", "there is no method 'atention'. Did you mean 'attention'?"),
         ("erasure(attention).jss > 1", "there is no statistic of erasure 'jss'. Did you mean 'js'? Known: js."),
         ("erasure(attention).js.lo > 1", "there is no part of js 'lo'. Did you mean 'low'?"),
-        ("erasure.js > 1", "say which"),
-        ("erasure(attention).js == 1", "the signs are >=, <=, >, <"),
-        ("erasure(attention).js > much", "'much' is no number"),
-        ("erasure(attention).js > nan", "'nan' is no number"),
+        ("erasure.js > 1", "name one, like erasure(lrp).js"),
+        ("erasure(attention).js == 1", "use one of the signs >=, <=, >, <"),
+        ("erasure(attention).js > much", "'much' is not a number"),
+        ("erasure(attention).js > nan", "'nan' is not a number"),
         ("nothing.x > 1", "there is no experiment 'nothing'"),
-        ("correlation(attention).tau > 1", "correlation does not tell of each method"),
-        ("erasure(attention).js => 1", "the signs are >=, <=, >, <, not '=>'"),
-        ("erasure(attention).js >=", "a number is missing behind >="),
+        ("correlation(attention).tau > 1", "correlation has no numbers by method"),
+        ("erasure(attention).js => 1", "use one of the signs >=, <=, >, <, not '=>'"),
+        ("erasure(attention).js >=", "a number is missing after >="),
         ("faithfulness(lrp, zap).tau >= 0.2", "there is no condition of faithfulness 'zap'"),
         ("faithfulness(LRP).tau >= 0.2", "Did you mean 'lrp'?"),
     ],
@@ -524,7 +527,7 @@ def test_a_bar_with_a_slip_is_one_sentence_with_the_nearest(text: str, said: str
     with pytest.raises(Mistake) as caught:
         parse_bar(text)
     assert said in str(caught.value)
-    assert str(caught.value).startswith("--bar ")
+    assert str(caught.value).startswith("--require ")
 
 
 def test_bars_as_they_are_written() -> None:
@@ -719,5 +722,5 @@ def test_what_so_many_texts_could_have_shown_is_said() -> None:
     assert gain.effect == pytest.approx(gain.mean / gain.sd)
     least = gain.detectable(found.thresholds)
     assert power_of(least, gain.sd, 50) == pytest.approx(0.8, abs=1e-6)
-    assert f"With these texts {least:.0%} of the possible would be told" in power(found)
+    assert f"With this many texts, a score of {least:.0%} would be told apart" in power(found)
     assert power(rank([], {})) == ""

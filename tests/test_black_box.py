@@ -138,8 +138,8 @@ def test_labels_that_can_be_true_together_and_numbers() -> None:
         (lambda texts: [[0.5, 0.5, 0]] * len(texts), r"an array \(1, 3\)"),
         (lambda texts: [[0.5, np.nan]] * len(texts), "not finite"),
         (lambda texts: [[0.9, 0.9]] * len(texts), r"sum to 1.8, not to 1"),
-        (lambda texts: [[-1.0, 2.0]] * len(texts), "-1, which is no probability"),
-        (lambda texts: [{"label": "pos"}] * len(texts), "list, which is no array of numbers"),
+        (lambda texts: [[-1.0, 2.0]] * len(texts), "-1, which is not a probability"),
+        (lambda texts: [{"label": "pos"}] * len(texts), "list, which is not an array of numbers"),
     ],
 )
 def test_answers_are_checked(answer: Any, complaint: str) -> None:

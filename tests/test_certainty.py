@@ -108,7 +108,7 @@ def test_the_headline_is_undecided_where_it_could_be_another() -> None:
     assert grade_of([good, bad, open_]) == "mixed"
     assert grade_of([open_]) == "undecided"
     assert grade_of([open_, Verdict("?", "unclear", "", "", "", "")]) == "undecided"
-    assert reasons([good, open_]) == "clause for"  # what is undecided is no finding
+    assert reasons([good, open_]) == "clause for"  # what is undecided is not a finding
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=6))

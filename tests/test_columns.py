@@ -313,7 +313,7 @@ def test_pairs_and_layers_are_looked_at_tabulated_and_drawn(tmp_path: Path) -> N
     assert rows[["word", "other_word", "score"]].values.tolist() == [["two", "two", 0.25], ["two", "words", -1.5]]
     rows = frame[frame["layer"].notna()]
     assert rows[["word", "layer", "score"]].values.tolist() == [["two", 0, 1.0], ["words", 1, 0.5]]
-    assert list(ex.top(1)["score"]) == [0.5, 0.5, 0.5], "cells are no words"
+    assert list(ex.top(1)["score"]) == [0.5, 0.5, 0.5], "cells are not words"
     assert "other_word" not in ex[1:].to_pandas().columns, "only where a method has them"
     page = ex.to_html()
     assert "<svg" in page
@@ -371,7 +371,7 @@ def test_what_fell_to_no_token_is_shown_and_kept(tmp_path: Path) -> None:
     assert ex[1].attributions[0].rest is None
     halved = Explanation([replace(THREE[0], attributions=(replace(whole, scores={"passage": np.ones(2)}),))])
     assert halved.normalised()[0].attributions[0].rest == -0.375 == halved[0].attributions[0].normalised().rest
-    with pytest.raises(Mistake, match="has the score inf for what is no token"):
+    with pytest.raises(Mistake, match="has the score inf for what is not a token"):
         check_columns(broken("attributions", "rest", math.inf, 1))
 
 

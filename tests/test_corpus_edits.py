@@ -222,5 +222,5 @@ def test_plant_on_ones_own_data(tmp_path: Path) -> None:
     assert summary["used"]["accuracy"] > 0.9
     assert summary["used"]["difference"]["mean"] > 0.2
     assert summary["methods"]["omission"]["overall"]["precision"]["mean"] > 0.8
-    with pytest.raises(Mistake, match="not of a model in memory"):
+    with pytest.raises(Mistake, match="not a model in memory"):
         heedful.run("planted", heedful.load(run.path), ["a good film"], plant="single")

@@ -323,7 +323,7 @@ def test_a_control_is_not_among_the_methods_of_the_sentence() -> None:
         assert method_name("random") not in methods.replace("better than a random order", "").replace(
             "told from a random order", ""
         )
-        assert ("The control random order, which knows nothing, was called better" in said) == better
+        assert ("The control random order, which knows nothing, came out better" in said) == better
     assert not any("random" in flag.split(" is better than random")[0] for flag in summary["operators"]["flags"])
 
 

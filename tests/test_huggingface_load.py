@@ -181,7 +181,7 @@ def test_a_pipeline() -> None:
     with pytest.raises(Mistake, match="has no model and tokenizer"):
         load_pipeline(object())
     for option in ({"device": "meta"}, {"dtype": "float64"}):
-        with pytest.raises(Mistake, match="is no option of a pipeline"):
+        with pytest.raises(Mistake, match="is not an option of a pipeline"):
             heedful.load(pipeline, **option)
 
 

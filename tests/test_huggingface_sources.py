@@ -56,7 +56,7 @@ def test_what_is_claimed(folder: Path, tmp_path: Path, monkeypatch: pytest.Monke
     assert not CHECKPOINTS.claims("name")
     assert not CHECKPOINTS.claims("runs/sst-bilstm")  # a run that is not there, not somebody's model
     assert not CHECKPOINTS.claims(tmp_path)
-    with pytest.raises(heedful.Mistake, match="'colour' is no option of a checkpoint"):
+    with pytest.raises(heedful.Mistake, match="'colour' is not an option of a checkpoint"):
         find_source(folder, colour="red")
 
 

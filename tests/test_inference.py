@@ -93,7 +93,7 @@ def test_statements_are_findings_only_together() -> None:
     assert [one.name for one in found] == ["a", "b", "c", "d"]
     assert [one.q for one in found] == pytest.approx([0.045, 0.2, NAN, 0.003], nan_ok=True)
     assert [one.found for one in found] == [True, False, False, True]
-    # The same p-value among twenty others that find nothing is no finding.
+    # The same p-value among twenty others that find nothing is not a finding.
     many = discoveries([Statement("a", 0.03), *(Statement(str(i), 0.5) for i in range(20))])
     assert not many[0].found
     assert discoveries([]) == ()

@@ -186,7 +186,7 @@ def test_a_models_labels_beside_a_corpus() -> None:
     assert match_labels(("false", "true"), ("True", "False")) == (1, 0)
     assert match_labels(("neg", "pos"), ("Pos", "NEG")) == (1, 0)  # case alone, where there is no doubt
     for model, corpus in (
-        (("neg", "pos"), ("0", "1")),  # an index is no name
+        (("neg", "pos"), ("0", "1")),  # an index is not a name
         (("us", "US"), ("Us", "US")),  # case alone, where it is in doubt
         (("neg", "pos"), ("neg", "neutral", "pos")),
         (("1", "2"), ("2", "2.0")),

@@ -108,7 +108,7 @@ def test_a_folder_is_asked_and_kept(table: str, tmp_path: Path) -> None:
     first = heedful.run("rationales", folder, data=table, runs=tmp_path / "runs", methods=["gradient"])
     again = heedful.run("rationales", folder, data=table, runs=tmp_path / "runs", methods=["gradient"])
     assert first.to_pandas().equals(again.to_pandas())
-    with pytest.raises(Mistake, match="trains models like the one that is asked"):
+    with pytest.raises(Mistake, match="trains models like the given one"):
         heedful.run("seeds", folder, data=table, runs=tmp_path / "runs")
     explained = heedful.explain(folder, data=table, methods=["gradient"], limit=2)
     assert explained[0].labels == (" is", " are")

@@ -102,7 +102,7 @@ def put(folder: Path, split: str, rows: list[dict[str, object]]) -> None:
 def test_nothing_is_read_that_is_not_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows: list[dict[str, object]] = [{"text": f"word {i} here", "label": i % 2} for i in range(50)]
     put(tmp_path / "agnews", "test", rows)
-    (tmp_path / "agnews/train.jsonl").write_text("this is no JSON\n")
+    (tmp_path / "agnews/train.jsonl").write_text("this is not JSON\n")
     tokenised: list[int] = []
     whole = RowTokenizer.tokenise
 

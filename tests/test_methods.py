@@ -132,7 +132,7 @@ def test_an_audit_reads_methods_alike_and_asks_them_with_their_defaults() -> Non
 def test_options_say_their_types_defaults_and_bounds() -> None:
     described = {option.name: option for option in EXPLAINERS["lime"].describe()}
     assert described["n_samples"] == Option(
-        "n_samples", "a whole number, at most 1,000,000", "1000", "edited texts that are read first"
+        "n_samples", "a whole number, at most 1,000,000", "1000", "edited texts to begin with"
     )
     assert str(described["operator"]) == "operator (delete or replace; default delete)"
 

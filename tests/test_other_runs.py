@@ -140,5 +140,5 @@ def test_a_model_in_memory_is_refused(tmp_path: Path) -> None:
     assert execute(made, place, QUIET, "here", cores=1).complete
     (train,) = made.of("train")
     model = heedful.load(place.runs / train.run)
-    with pytest.raises(Mistake, match="not of a model in memory"):
+    with pytest.raises(Mistake, match="not a model in memory"):
         heedful.run("twins", model, ["a good film"])

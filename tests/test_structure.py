@@ -161,7 +161,7 @@ def test_layers_that_loop_hold_no_name_of_a_method_or_an_experiment() -> None:
 
 
 def names_in(tree: ast.AST) -> set[str]:
-    """Strings that are the name of an explainer or of an experiment; of WORDS only those that are no key of data."""
+    """Strings that are the name of an explainer or of an experiment; of WORDS only those that are not keys of data."""
     names, keys = {*EXPLAINERS, *EXPERIMENTS}, set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Dict):

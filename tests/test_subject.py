@@ -261,7 +261,7 @@ def test_a_weak_model_is_asked_about_more_texts(checkpoint: Path, tmp_path: Path
 def test_an_order_that_cannot_be_told_is_not_suggested(checkpoint: Path, tmp_path: Path) -> None:
     data = answered(checkpoint, tmp_path / "reviews.csv", ("Positive", "negative"), wrong=20)
     sentence = all_say(checkpoint, data, out=tmp_path)
-    assert "Which is which cannot be told from the model's answers to 40 labelled texts (" in sentence
+    assert "It is not clear which is which from the model's answers to 40 labelled texts (" in sentence
     assert "type --label-map 'Positive=?,negative=?' with one of LABEL_0, LABEL_1 in place of each ?." in sentence or (
         "type --label-map Positive=?,negative=?" in sentence
     )

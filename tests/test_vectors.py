@@ -125,7 +125,7 @@ def test_a_cut_gzip_is_named(tmp_path: Path) -> None:
     place.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(Mistake, match=r"cut\.txt\.gz: the gzip data breaks off after line \d+"):
         load_vectors(place, VOCABULARY, rng=rng())
-    place.write_bytes(b"this is no gzip")
+    place.write_bytes(b"this is not gzip")
     with pytest.raises(Mistake, match="gzip data breaks off after line 0"):
         load_vectors(place, VOCABULARY, rng=rng())
 

@@ -391,7 +391,7 @@ def test_every_control_has_a_name(page: Page, address: str) -> None:
         assert nameless == []
     page.goto(address + run_address(RUN, "correlation"))
     page.locator("details.bins summary").press("Enter")
-    assert "no texts" in page.locator("details.bins").inner_text()  # such bars are no tab stops
+    assert "no texts" in page.locator("details.bins").inner_text()  # such bars are not tab stops
     assert page.locator("a.bar:has-text(': 0 texts')").count() == 0
     page.locator("a.bar").nth(2).focus()
     page.keyboard.press("Enter")

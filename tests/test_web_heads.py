@@ -157,8 +157,8 @@ def test_page_and_twin(client: TestClient, trial: Run) -> None:
     [
         ({"uniform": ["9"]}, "this model has layers 0 to 1 of heads 0 to 3"),
         ({"off": ["0.4"]}, "this model has layers 0 to 1 of heads 0 to 3"),
-        ({"off": ["x"]}, "is no head"),
-        ({"off": ["1.-1"]}, "is no head"),
+        ({"off": ["x"]}, "is not a head"),
+        ({"off": ["1.-1"]}, "is not a head"),
         ({"uniform": 7}, "list of heads"),
         ({"layer": 2}, "layer=2: it can be 0 to 1"),
         ({"head": "y"}, "head=y: it can be 0 to 3"),
@@ -206,7 +206,7 @@ def test_a_text_longer_than_the_model_reads_is_shown_in_windows(client: TestClie
     assert "windows that overlap" in client.get(f"/runs/{trial.name}/attention", params={"text": text}).text
     live = client.get(f"/runs/{trial.name}/playground", params={"text": text, "live": 1})
     assert live.status_code == 200, live.text
-    assert "no attention over this text that could be moved" in live.text
+    assert "This text has no attention that could be moved" in live.text
 
 
 def test_weights_that_can_only_be_read_are_shown_and_not_changed(tmp_path: Path) -> None:

@@ -216,9 +216,9 @@ def test_the_runs_beside_differ_in_what_is_asked_and_in_nothing_else() -> None:
 def test_what_cannot_be_compared_is_refused_by_name(name: str) -> None:
     experiment, own = find(name), configure("planted")
     trial = EvaluationConfig(source=SourceConfig(place="x", name="bert", fingerprint="f"), dataset="sst")
-    with pytest.raises(Mistake, match=f"{name} trains models like the one that is asked"):
+    with pytest.raises(Mistake, match=f"{name} trains models like the given one"):
         experiment.takes.runs(experiment.config(), trial)
-    with pytest.raises(Mistake, match="not of a model in memory"):
+    with pytest.raises(Mistake, match="not a model in memory"):
         list(experiment.run(zoo.network(), [], experiment.config(), np.random.default_rng(0), others={}))
     if name != "seeds":
         flat = configure("planted", model={"attention": "uniform"})

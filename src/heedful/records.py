@@ -130,7 +130,7 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """The token ids that are no words: of padding, of the unknown word, and of the mask, where there are any."""
+    """The token ids that are not words: of padding, of the unknown word, and of the mask, where there are any."""
 
     pad: int | None = 0
     unknown: int | None = 1

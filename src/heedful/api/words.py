@@ -235,7 +235,7 @@ def as_examples(model: Model, texts: Sequence[str] | Sequence[Example], queries:
         if queries is not None:
             raise Mistake("examples have their queries with them: give no others.")
         if strange := [text for text in given if not isinstance(text, Example)]:
-            raise Mistake(f"give texts or examples, not both: {short(strange[0])} is no example.")
+            raise Mistake(f"give texts or examples, not both: {short(strange[0])} is not an example.")
         check_examples(model, given)
         return given
     if not given:

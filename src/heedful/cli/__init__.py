@@ -54,10 +54,10 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version this is.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show the whole traceback of a mistake (may stand anywhere).")
+        bool, typer.Option("--debug", help="Show the full traceback of an error (allowed anywhere on the line).")
     ] = False,
 ) -> None:
     """Which words made the model say that, and can I trust the answer?"""

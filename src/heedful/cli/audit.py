@@ -22,46 +22,66 @@ def audit(
     data: options.Data = None,
     split: options.SplitName = "test",
     budget: Annotated[
-        str, typer.Option(help="The time it may take (90s, 5m, 1h30m): fewer texts, wider intervals.")
+        str, typer.Option(help="Time budget (90s, 5m, 1h30m). Less time means fewer texts and wider intervals.")
     ] = "5m",
     method: Annotated[
-        list[str] | None, typer.Option("--method", "-m", help="An explainer that must be named (lime); repeat.")
+        list[str] | None,
+        typer.Option(
+            "--method",
+            "-m",
+            help="Also audit this explainer, one that is left out by default because it is slow (lime). Repeatable.",
+        ),
     ] = None,
     experiment: Annotated[
-        list[str] | None, typer.Option("--experiment", help="An experiment that must be named; repeat.")
+        list[str] | None,
+        typer.Option(
+            "--experiment",
+            help="Also run this experiment, one that is left out by default because it is slow. Repeatable.",
+        ),
     ] = None,
     plant: Annotated[
-        bool, typer.Option("--plant", help="Plant a shortcut into a copy of data and model: do explainers find it?")
+        bool,
+        typer.Option(
+            "--plant", help="Plant a shortcut in a copy of the data and the model, and test whether explainers find it."
+        ),
     ] = False,
     shortcut: Annotated[
-        str | None, typer.Option("--shortcut", help="The one to --plant: single, ordered or context.")
+        str | None, typer.Option("--shortcut", help="Which shortcut to --plant: single, ordered or context.")
     ] = None,
     bar: Annotated[
         list[str] | None,
         typer.Option(
-            "--bar", metavar="BAR", help="'faithfulness(lrp).comprehensiveness >= 0.2': ends with 1 if missed; repeat."
+            *("--require", "--bar"),
+            metavar="REQUIREMENT",
+            help="For example 'faithfulness(lrp).comprehensiveness >= 0.2'. Exit code 1 if it is not met. Repeatable.",
         ),
     ] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write the page here (.html).")] = None,
-    junit: Annotated[Path | None, typer.Option("--junit", help="Write the bars here as JUnit XML.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Also write the page to this file (.html).")
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", help="Write the requirements to this file as JUnit XML.")
+    ] = None,
     model_card: Annotated[
-        Path | None, typer.Option("--model-card", help="Write a section for a model card here (.md).")
+        Path | None, typer.Option("--model-card", help="Write a section for a model card to this file (.md).")
     ] = None,
     annotate: Annotated[
-        bool, typer.Option("--annotate", help="Print lines that GitHub shows; on GitHub Actions they always are.")
+        bool, typer.Option("--annotate", help="Print annotations for GitHub (always on under GitHub Actions).")
     ] = False,
     *,
     reading: options.Reading,
     setting: options.Setting = None,
     runs: Annotated[
-        Path | None, typer.Option("--runs", help="Where everything is kept (default: beside a run, else runs).")
+        Path | None, typer.Option("--runs", help="Where results are kept (default: beside the run, otherwise `runs`).")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked, and compute nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be computed, without computing it.")
+    ] = False,
     open_it: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Say which explainer of a model to use, which not, and how sure that is.
+    """Find out which explainer to use for a model, which to avoid, and how certain that is.
 
     Example: heedful audit my-checkpoint --data reviews.csv --budget 5m -o audit.html
     """
@@ -123,13 +143,13 @@ def show(found: Audit, written: list[Path | None]) -> None:
         typer.echo(sentence)
     typer.echo(found.sensitivity)
     for warning in found.warnings:
-        typer.echo(f"Mind: {warning}")
+        typer.echo(f"Note: {warning}")
     if found.verdicts:
         typer.echo("\nIts attention:")
         for verdict in found.verdicts.values():
             typer.echo(f"  {MARKS[verdict.grade]} {verdict.question} {verdict.answer}.")
     if found.outcomes:
-        typer.echo("\nBars:")
+        typer.echo("\nRequirements:")
         for outcome in found.outcomes:
             typer.echo(f"  {'✓' if outcome.met else '✗'} {outcome.sentence}")
     asked = ", ".join(f"{one.experiment} {one.texts:,}" for one in found.questions)

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from heedful.data.corpora.describe import Description
 
 
-app = typer.Typer(no_args_is_help=True, help="What corpora there are, what is in them, and how to get them.")
+app = typer.Typer(no_args_is_help=True, help="Which corpora there are, what is in them, and how to get them.")
 
 
 @app.command("list", cls=OneOfEach)
 def list_(data_dir: options.DataDir = None, as_json: options.Json = False) -> None:
-    """Every corpus: found, built in or missing; licence, size, how to get it.
+    """List every corpus: whether it is built in, found or missing, its licence and size, and how to get it.
 
     Example: heedful data list --data-dir ~/corpora
     """
@@ -46,14 +46,14 @@ def list_(data_dir: options.DataDir = None, as_json: options.Json = False) -> No
 @app.command(cls=OneOfEach)
 @options.of_data
 def describe(
-    name: Annotated[str, typer.Argument(help="A corpus, a file, a folder, or hf:ID.")],
+    name: Annotated[str, typer.Argument(help="A corpus by name, a file, a folder, or hf:ID.")],
     data_dir: options.DataDir = None,
-    task: Annotated[str | None, typer.Option(help="classification, qa or nli (own files).")] = None,
+    task: Annotated[str | None, typer.Option(help="For your own files: classification, qa or nli.")] = None,
     *,
     reading: options.DataSaid,
     as_json: options.Json = False,
 ) -> None:
-    """The row of the paper's Table 1 for a corpus, ours beside the published one.
+    """Describe a corpus as in Table 1 of the paper, our numbers beside the published ones.
 
     Example: heedful data describe sst
     """
@@ -72,16 +72,17 @@ def describe(
 
 @app.command(cls=OneOfEach)
 def prepare(
-    name: Annotated[str, typer.Argument(help="A known corpus.")],
-    original: Annotated[Path, typer.Option("--from", help="Its original distribution, unpacked.")],
+    name: Annotated[str, typer.Argument(help="A known corpus, by name.")],
+    original: Annotated[Path, typer.Option("--from", help="Folder with the unpacked original distribution.")],
     data_dir: Annotated[
-        Path | None, typer.Option("--data-dir", help="Write here (default: HEEDFUL_DATA or the user's folder).")
+        Path | None,
+        typer.Option("--data-dir", help="Folder to write to (default: HEEDFUL_DATA, or your own data folder)."),
     ] = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Write it anew if it is there.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Overwrite it if it exists.")] = False,
     skip_bad: options.SkipBad = False,
     as_json: options.Json = False,
 ) -> None:
-    """Read a corpus's original files and write it in the simple form into the data folder.
+    """Convert the original files of a corpus to a simple format in the data folder.
 
     Example: heedful data prepare imdb --from ~/Downloads/aclImdb
     """
@@ -174,7 +175,7 @@ def _slashes(counts: tuple[int, ...]) -> str:
 
 
 def doctor(data_dir: DataDir = None, as_json: Json = False) -> None:
-    """Say what is installed, which corpora and vectors are found, what is missing and how to get it.
+    """Check the installation: packages, corpora and vectors that are there or missing, and how to get them.
 
     Example: heedful doctor
     """

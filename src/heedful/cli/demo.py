@@ -15,13 +15,17 @@ if TYPE_CHECKING:
 
 def demo(
     runs: Runs = Path("runs"),
-    rule: Annotated[str, typer.Option(help="single, negation, majority or order.")] = "single",
-    seed: Annotated[int, typer.Option(help="Decides weights and order of the examples.")] = 0,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The page.")] = Path("heedful-demo.html"),
+    rule: Annotated[
+        str, typer.Option(help="How labels follow from the words: single, negation, majority or order.")
+    ] = "single",
+    seed: Annotated[int, typer.Option(help="Seed for the weights and the order of the examples.")] = 0,
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to write the report to.")] = Path(
+        "heedful-demo.html"
+    ),
     open_it: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train on the built-in corpus, whose deciding words are known, test its attention, and write a report.
+    """Train a model on a built-in corpus whose deciding words are known, test its attention, and write a report.
 
     Example: heedful demo --rule negation --open
     """

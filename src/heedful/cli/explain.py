@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from heedful.explanation.explanation import Explanation
 
 
-Texts = Annotated[list[str] | None, typer.Argument(metavar="TEXT...", help="The texts.")]
-TextFile = Annotated[Path | None, typer.Option("--file", help="Texts from a file, one a line; - for standard input.")]
+Texts = Annotated[list[str] | None, typer.Argument(metavar="TEXT...", help="Texts to explain.")]
+TextFile = Annotated[Path | None, typer.Option("--file", help="File with one text per line; - for standard input.")]
 TextsOrData = Annotated[
     Path | None,
     typer.Option(
         "--file",
-        help="Texts from a file, one a line; - for standard input. A table (.csv, .tsv, .jsonl, .parquet) is read as "
+        help="File with one text per line; - for standard input. A table (.csv, .tsv, .jsonl, .parquet) is read as "
         "--data.",
     ),
 ]
 Queries = Annotated[
-    list[str] | None, typer.Option("--query", help="The question or hypothesis of each text (QA, NLI).")
+    list[str] | None, typer.Option("--query", help="The question or hypothesis for each text (QA, NLI). Repeatable.")
 ]
 Baselines = Annotated[str | None, typer.Option(help="Where integrated gradients start: zero, unk, mask or pad.")]
 Epsilon = Annotated[
-    float | None, typer.Option(help="How much the prediction may change. Otherwise .01, and .05 with a query.")
+    float | None, typer.Option(help="How much the prediction may change. By default 0.01, or 0.05 with a query.")
 ]
 
 
@@ -43,7 +43,7 @@ class Format(StrEnum):
     html = "html"
 
 
-# Arguments of `heedful.explain` that are no method's, and what to type for them.
+# Arguments of `heedful.explain` that belong to no method, and what to type for them.
 NOT_OPTIONS = {
     "methods": "give a method by -m",
     "target": "give the label by --target",
@@ -56,7 +56,7 @@ NOT_OPTIONS = {
     "texts": "give the texts after the model",
     "output": "give the file by --output",
 }
-HowToShow = Annotated[Format, typer.Option("--format", help="How to show it.")]
+HowToShow = Annotated[Format, typer.Option("--format", help="Output format.")]
 
 
 @options.of_subject
@@ -76,54 +76,63 @@ def explain(
             "--method",
             "-m",
             metavar="METHOD[:KEY=VALUE,...]",
-            help="An explainer, with options of its own (attention:layer=3); repeat for more. `all` for all.",
+            help="An explainer, with its own options if needed (attention:layer=3); `all` for all of them. Repeatable.",
             autocompletion=complete.explainers,
         ),
     ] = None,
     target: Annotated[
-        str | None, typer.Option(help="The label to explain, by name or number. Otherwise the predicted one.")
+        str | None, typer.Option(help="The label to explain, by name or number. By default the predicted one.")
     ] = None,
     say: Annotated[
-        str | None, typer.Option(help="Of a language model: what it is to say. Otherwise the word it would say next.")
+        str | None,
+        typer.Option(
+            help="Language models: the continuation to explain. By default the word the model would say next."
+        ),
     ] = None,
     instead: Annotated[
-        str | None, typer.Option(help="Of a language model: why does it say that, and not this?")
+        str | None, typer.Option(help="Language models: explain why it says that rather than this.")
     ] = None,
     tokens: Annotated[
-        int | None, typer.Option(min=1, help="Of a language model: explain so many tokens of its answer.")
+        int | None, typer.Option(min=1, help="Language models: explain this many tokens of the answer.")
     ] = None,
     chat: Annotated[
         Path | None,
-        typer.Option(help="Of a language model: a JSON file with messages of role and content, as the prompt."),
+        typer.Option(
+            help="Language models: JSON file with a conversation (messages with role and content) as the prompt."
+        ),
     ] = None,
-    of: Annotated[str | None, typer.Option(help="Explain the logit or the probability.")] = None,
-    n_steps: Annotated[int | None, typer.Option(help="Steps of integrated gradients.")] = None,
+    of: Annotated[str | None, typer.Option(help="What to explain: logit or probability.")] = None,
+    n_steps: Annotated[int | None, typer.Option(help="Number of steps for integrated gradients.")] = None,
     baselines: Baselines = None,
-    tolerance: Annotated[float | None, typer.Option(help="Error that integrated gradients may leave.")] = None,
-    internal_batch_size: Annotated[int | None, typer.Option(help="Texts in one pass.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of the methods that draw at random.")] = None,
+    tolerance: Annotated[
+        float | None, typer.Option(help="Largest error allowed for integrated gradients, as a share of the change.")
+    ] = None,
+    internal_batch_size: Annotated[
+        int | None, typer.Option(help="Largest number of edited texts in one forward pass.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed for the methods that sample.")] = None,
     setting: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="Any option of the methods (layer=3): it goes to each that takes it; repeat.",
+            help="Any option of the methods (layer=3); it goes to each method that takes it. Repeatable.",
         ),
     ] = None,
     output_format: HowToShow = Format.table,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write here: .csv, .html, .json or .parquet.")
+        Path | None, typer.Option("--output", "-o", help="File to write to: .csv, .html, .json or .parquet.")
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say how many texts are left to be explained, and do nothing.")
+        bool, typer.Option("--dry-run", help="Show how many texts are still to be explained, without explaining them.")
     ] = False,
     *,
     reading: options.Reading,
     quiet: Quiet = False,
 ) -> None:
-    """Explain predictions: methods side by side, each with its own check.
+    """Explain predictions by several methods side by side, each with its own check.
 
-    Many texts (--file) that go to a file (--output) are kept part by part: interrupted and called again, it goes on.
+    With --file and --output, finished texts are kept: run the command again after an interruption to continue.
 
     Example: heedful explain runs/sst-bilstm-additive-s0-1a2b3c4d "a waste of time" -m attention -m lrp:epsilon=0.01
 
@@ -204,9 +213,9 @@ def adversary(
     query: Queries = None,
     epsilon: Epsilon = None,
     output_format: HowToShow = Format.table,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write here: .html or .json.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write to: .html or .json.")] = None,
 ) -> None:
-    """Show attention beside the most different attention that gives the same prediction.
+    """Show the attention of a model beside the most different attention that gives the same prediction.
 
     Example: heedful adversary runs/sst-bilstm-additive-s0-1a2b3c4d "a waste of time"
     """

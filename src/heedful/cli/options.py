@@ -26,34 +26,40 @@ Runs = Annotated[Path, typer.Option("--runs", help="The folder that holds the ru
 DataDir = Annotated[
     list[Path] | None,
     typer.Option(
-        "--data-dir", help="Where corpora and vectors are looked for, before HEEDFUL_DATA and the user's folder."
+        "--data-dir",
+        help="Folder to search for corpora and vectors, before HEEDFUL_DATA and your own data folder. Repeatable.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for machines.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
-TextColumn = Annotated[str | None, typer.Option("--text-column", help="The column of one's own file with the text.")]
-LabelColumn = Annotated[str | None, typer.Option("--label-column", help="The column with the label.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+TextColumn = Annotated[
+    str | None, typer.Option("--text-column", help="The column that holds the text (your own file).")
+]
+LabelColumn = Annotated[str | None, typer.Option("--label-column", help="The column that holds the label.")]
 QueryColumn = Annotated[
-    str | None, typer.Option("--query-column", help="The column with the question or hypothesis, if there is one.")
+    str | None,
+    typer.Option("--query-column", help="The column that holds the question or hypothesis, if there is one."),
 ]
 SplitColumn = Annotated[str | None, typer.Option("--split-column", help="The column that says train, dev or test.")]
 Labels = Annotated[
     str | None,
-    typer.Option("--labels", metavar="A,B,...", help="The labels in their order; otherwise found in the data, sorted."),
+    typer.Option("--labels", metavar="A,B,...", help="The labels, in order. By default those in the data, sorted."),
 ]
 # Of every command that takes a model and data.
 Data = Annotated[
     str | None,
-    typer.Option("--data", help="The texts: a corpus, one's own file or folder, or hf:ID. Otherwise a run's own."),
+    typer.Option(
+        "--data", help="The texts: a corpus by name, your own file or folder, or hf:ID. By default the run's own data."
+    ),
 ]
-SplitName = Annotated[str, typer.Option("--split", help="The split of the data: train, dev or test.")]
-Limit = Annotated[int | None, typer.Option("--limit", help="So many texts of the split, evenly spread.")]
+SplitName = Annotated[str, typer.Option("--split", help="The split to use: train, dev or test.")]
+Limit = Annotated[int | None, typer.Option("--limit", help="Use only this many texts, evenly spread over the split.")]
 ModelLabels = Annotated[
     str | None,
     typer.Option(
         "--labels",
         metavar="A,B,...",
-        help="Names for the labels of a Hugging Face model; with a run folder, the data's labels in order.",
+        help="Names for the labels of a Hugging Face model; for a run folder, the labels of the data, in order.",
     ),
 ]
 LabelMap = Annotated[
@@ -61,23 +67,25 @@ LabelMap = Annotated[
     typer.Option(
         "--label-map",
         metavar="good=positive,...",
-        help="Which of the model's labels (right) each label of the data (left) is, where names do not say it.",
+        help="Maps each label of the data (left) to one of the model (right), where the names differ.",
     ),
 ]
 Dtype = Annotated[
     str | None,
     typer.Option(
         "--dtype",
-        help="Numbers that a Hugging Face model computes in: float32, float64, float16, bfloat16, or auto (its own; "
-        "float32 for those of 16 bits on a CPU).",
+        help="Precision of a Hugging Face model: float32, float64, float16, bfloat16, or auto (that of the file, but "
+        "float32 instead of 16 bits on a CPU).",
     ),
 ]
-Device = Annotated[str | None, typer.Option("--device", help="Where the model computes: cpu, cuda, mps.")]
-BatchSize = Annotated[int | None, typer.Option("--batch-size", help="Texts in one pass, at most.")]
-SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave broken rows out and list them, instead of stopping.")]
+Device = Annotated[str | None, typer.Option("--device", help="Device to compute on: cpu, cuda or mps.")]
+BatchSize = Annotated[int | None, typer.Option("--batch-size", help="Largest number of texts in one forward pass.")]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Skip broken rows and list them instead of stopping.")]
 Setting = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Any setting by its name, as JSON or plain; repeat."),
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Any other setting by name; the value is JSON or plain text. Repeatable."
+    ),
 ]
 
 COLUMNS = {
@@ -144,11 +152,8 @@ class OneOfEach(TyperCommand):
         for option in single:
             if single.count(option) > 1:
                 raise Mistake(f"{option.opts[0]} is given twice, and it takes one value: give it once.")
+        ctx.call_on_close(_at_end.close)
         return super().parse_args(ctx, args)
-
-    def invoke(self, ctx: Any) -> Any:
-        with _at_end:
-            return super().invoke(ctx)
 
 
 _at_end = ExitStack()  # of the command under way
@@ -299,6 +304,6 @@ def runs(incomplete: str) -> Offers:
             told = json.loads(config.read_text(encoding="utf-8"))
             about = f"{told['config']['dataset']}, {told.get('model', {}).get('description', '')}".rstrip(", ")
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            continue  # a folder that is no run is not offered
+            continue  # a folder that is not a run is not offered
         found.append((str(config.parent), about))
     return starting(incomplete, found)

@@ -17,14 +17,14 @@ from heedful.cli.options import Json, Quiet, check_output
 def report(
     runs: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN...", help="Run folders with results; with --data models that were asked about it."),
+        typer.Argument(
+            metavar="RUN...", help="Run folders with results; with --data, models that were run on these data."
+        ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The page.")] = Path("report.html"),
-    figures: Annotated[
-        Path | None, typer.Option("--figures", help="Also write each figure to this folder, as PNG and SVG.")
-    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to write the page to.")] = Path("report.html"),
+    figures: Annotated[Path | None, typer.Option("--figures", help="Folder for each figure as PNG and SVG.")] = None,
     texts: Annotated[
-        bool, typer.Option("--texts/--no-texts", help="Without texts the page holds numbers and figures only.")
+        bool, typer.Option("--texts/--no-texts", help="Whether the page shows texts, or only numbers and figures.")
     ] = True,
     open_it: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     data: options.Data = None,
@@ -33,12 +33,12 @@ def report(
     reading: options.Reading,
     folder: Annotated[
         Path | None,
-        typer.Option("--runs", help="With --data: where the answers are (default: beside a run, else runs)."),
+        typer.Option("--runs", help="With --data: where the results are (default: beside the run, otherwise `runs`)."),
     ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write one self-contained page about one run or several: verdicts, figures, examples.
+    """Write a self-contained page about one or several runs: verdicts, figures, examples.
 
     Example: heedful report runs/sst-bilstm-additive-s0-1a2b3c4d -o report.html --figures figures
     """

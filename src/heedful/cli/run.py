@@ -19,13 +19,13 @@ def run(
         list[str],
         typer.Argument(
             metavar="EXPERIMENT... MODEL",
-            help="Experiments, and the model that all are asked of: a run folder, or a Hugging Face folder or id.",
+            help="One or more experiments, then the model: a run folder, or a Hugging Face folder or id.",
             autocompletion=complete.experiments_and_runs,
         ),
     ],
     model: Annotated[
         str | None,
-        typer.Option("--model", help="The model, instead of behind the experiments.", autocompletion=complete.runs),
+        typer.Option("--model", help="The model, instead of as the last argument.", autocompletion=complete.runs),
     ] = None,
     data: options.Data = None,
     split: options.SplitName = "test",
@@ -35,13 +35,15 @@ def run(
     *,
     reading: options.Reading,
     runs: Annotated[
-        Path | None, typer.Option("--runs", help="Where answers about other data are kept (default: beside the model).")
+        Path | None, typer.Option("--runs", help="Where results on other data are kept (default: beside the model).")
     ] = None,
-    cores: Annotated[int | None, typer.Option(help="Cores to use. Otherwise all that are allowed.")] = None,
+    cores: Annotated[
+        int | None, typer.Option(help="Number of cores to use. By default all that are available.")
+    ] = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Run experiments on a model, on its own data or on others; rows and summaries are kept.
+    """Run experiments on a model, with its own data or others; rows and summaries are kept.
 
     Example: heedful run correlation adversarial runs/sst-bilstm-additive-s0-1a2b3c4d --limit 200
     """

@@ -20,20 +20,20 @@ PORTS = 20  # tried one after the other where none was asked for
 
 
 def serve(
-    runs: Annotated[list[Path] | None, typer.Argument(metavar="RUN...", help="Run folders.")] = None,
+    runs: Annotated[
+        list[Path] | None, typer.Argument(metavar="RUN...", help="Run folders to show. By default all of --runs.")
+    ] = None,
     folder: Annotated[
-        Path | None, typer.Option("--runs", help="A folder of runs (default: runs, where no RUN is given).")
+        Path | None, typer.Option("--runs", help="A folder of runs (default: `runs`, if no RUN is given).")
     ] = None,
     host: Annotated[
-        str, typer.Option(help="The address to listen at. Others than this machine's are open to all.")
+        str, typer.Option(help="Address to listen on. Any other than this machine's is open to the network.")
     ] = "127.0.0.1",
-    port: Annotated[
-        int | None, typer.Option(help="The port to listen at (default: the first free one from 8765).")
-    ] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on (default: the first free one from 8765).")] = None,
     open_browser: Annotated[bool, typer.Option("--open", help="Open the overview in the browser.")] = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Browse every run and every text, and play with the models, in a browser on this machine.
+    """Browse runs and texts and try out the models, in a browser on this machine.
 
     Example: heedful serve --runs runs --open
     """

@@ -33,59 +33,66 @@ def study(
     name: Annotated[
         str,
         typer.Argument(
-            help="A published study (jain-wallace), or a TOML file of one's own.", autocompletion=complete.studies
+            help="A published study (jain-wallace), or your own TOML file.", autocompletion=complete.studies
         ),
     ],
-    dataset: Annotated[list[str] | None, typer.Option(help="Only this dataset; repeat for more.")] = None,
-    encoder: Annotated[list[str] | None, typer.Option(help="Only this encoder; repeat for more.")] = None,
-    attention: Annotated[list[str] | None, typer.Option(help="Only this attention; repeat for more.")] = None,
+    dataset: Annotated[list[str] | None, typer.Option(help="Only this dataset. Repeatable.")] = None,
+    encoder: Annotated[list[str] | None, typer.Option(help="Only this encoder. Repeatable.")] = None,
+    attention: Annotated[list[str] | None, typer.Option(help="Only this attention. Repeatable.")] = None,
     variant: Annotated[
-        list[str] | None, typer.Option(help="Only this variant of the configuration; repeat for more.")
+        list[str] | None, typer.Option(help="Only this variant of the configuration. Repeatable.")
     ] = None,
-    seeds: Annotated[int | None, typer.Option(help="So many seeds, from 0.")] = None,
-    experiment: Annotated[list[str] | None, typer.Option(help="Only this experiment; repeat for more.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Number of seeds, counted from 0.")] = None,
+    experiment: Annotated[list[str] | None, typer.Option(help="Only this experiment. Repeatable.")] = None,
     vectors: Annotated[
         str | None, typer.Option(help="Word vectors: a file, a folder, or a name in the data folder.")
     ] = None,
-    split: Annotated[str, typer.Option(help="The split that the experiments ask about.")] = "test",
-    limit: Annotated[int | None, typer.Option(help="So many texts of the split, evenly spread.")] = None,
-    engine: Annotated[EngineName, typer.Option(help="local: this machine. ray: a Ray cluster.")] = EngineName.local,
+    split: Annotated[str, typer.Option(help="The split that the experiments use.")] = "test",
+    limit: Annotated[int | None, typer.Option(help="Use only this many texts, evenly spread over the split.")] = None,
+    engine: Annotated[
+        EngineName, typer.Option(help="Where to compute: local (this machine) or ray (a Ray cluster).")
+    ] = EngineName.local,
     address: Annotated[
-        str | None, typer.Option(help="Of the Ray cluster: auto, or ray://HOST:PORT. Otherwise one is started.")
+        str | None,
+        typer.Option(help="Address of the Ray cluster: auto, or ray://HOST:PORT. By default one is started."),
     ] = None,
     gpus: Annotated[
-        float, typer.Option(help="On Ray: share of a GPU for each training and experiment (0.25: four on one).")
+        float, typer.Option(help="With Ray: share of a GPU for each training and experiment (0.25: four share one).")
     ] = 0.0,
-    cores: Annotated[int | None, typer.Option(help="Cores to use. Otherwise all that are allowed.")] = None,
-    checkpoint_every: Annotated[float, typer.Option(help="Seconds of training that a kill may cost.")] = 30.0,
+    cores: Annotated[
+        int | None, typer.Option(help="Number of cores to use. By default all that are available.")
+    ] = None,
+    checkpoint_every: Annotated[
+        float, typer.Option(help="Seconds between checkpoints of a training: the most that is lost when it is killed.")
+    ] = 30.0,
     runs: Runs = Path("runs"),
     data_dir: DataDir = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, without doing it.")] = False,
     as_published: Annotated[
-        bool, typer.Option("--as-published", help="With --dry-run: all datasets, at their published sizes.")
+        bool, typer.Option("--as-published", help="With --dry-run: plan for all datasets at their published sizes.")
     ] = False,
     write: Annotated[
         Path | None,
         typer.Option(
             "--write",
-            help="Write the comparison here, as Markdown, with its figure beside it (.svg), instead of showing it.",
+            help="Write the comparison to this Markdown file, with its figure beside it (.svg), instead of showing it.",
         ),
     ] = None,
     summaries: Annotated[
         Path | None,
         typer.Option(
             "--summaries",
-            help="Add the summaries of the runs to this small Parquet file, and compare all that it then has; runs "
-            "that it has are not made again. --from compares without running.",
+            help="Add the summaries of the runs to this small Parquet file and compare everything in it; runs that "
+            "it already holds are not repeated. Use --from to compare without running anything.",
         ),
     ] = None,
     kept: Annotated[
-        Path | None, typer.Option("--from", help="Nothing is run: the comparison is made of these summaries.")
+        Path | None, typer.Option("--from", help="Run nothing: make the comparison from the summaries in this file.")
     ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train what is missing and run a study's experiments; finished work is not done twice.
+    """Run a study: train what is missing, then run its experiments. Finished work is not repeated.
 
     Example: heedful study jain-wallace --dataset sst --encoder bilstm --seeds 3
     """

@@ -17,41 +17,47 @@ from heedful.registry import ATTENTIONS, ENCODERS
 @options.of_data
 def train(
     dataset: Annotated[
-        str, typer.Argument(help="A corpus by name, one's own file, or hf:ID.", autocompletion=complete.corpora)
+        str, typer.Argument(help="A corpus by name, your own file, or hf:ID.", autocompletion=complete.corpora)
     ],
     encoder: Annotated[
         str | None,
-        typer.Option(help=f"One of {', '.join(ENCODERS.places)}. Otherwise bilstm.", autocompletion=complete.encoders),
+        typer.Option(help=f"One of {', '.join(ENCODERS.places)}. By default bilstm.", autocompletion=complete.encoders),
     ] = None,
     attention: Annotated[
-        str | None, typer.Option(help=f"One of {', '.join(ATTENTIONS.places)}. Otherwise additive.")
+        str | None, typer.Option(help=f"One of {', '.join(ATTENTIONS.places)}. By default additive.")
     ] = None,
     start: Annotated[
         str | None,
-        typer.Option(help="Fine-tune a copy of this Hugging Face folder or id, instead of a model of our own."),
+        typer.Option(help="Fine-tune a copy of this Hugging Face folder or id instead of training a new model."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Decides weights and order of the examples.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed for the weights and the order of the examples.")] = 0,
     vectors: Annotated[
         str | None, typer.Option(help="Word vectors: a file, a folder, or a name in the data folder.")
     ] = None,
     runs: options.Runs = Path("runs"),
-    objective: Annotated[str | None, typer.Option(help="What training makes small. Otherwise cross_entropy.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Passes over the training set.")] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Examples in a step.")] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="Of Adam.")] = None,
-    weight_decay: Annotated[float | None, typer.Option(help="On everything but the attention.")] = None,
-    patience: Annotated[int | None, typer.Option(help="Stop after so many epochs without a better one.")] = None,
-    embedding_dim: Annotated[int | None, typer.Option(help="Size of a word vector, without --vectors.")] = None,
-    hidden_dim: Annotated[int | None, typer.Option(help="Size of a state.")] = None,
-    dev_file: Annotated[str | None, typer.Option(help="Dev rows in a file of their own.")] = None,
-    test_file: Annotated[str | None, typer.Option(help="Test rows in a file of their own.")] = None,
-    tokenizer: Annotated[str | None, typer.Option(help="spacy, or whitespace for tokenised text.")] = None,
-    min_df: Annotated[int | None, typer.Option(help="Texts that a word must occur in to be known.")] = None,
+    objective: Annotated[str | None, typer.Option(help="Training objective. By default cross_entropy.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Number of passes over the training set.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Number of examples per step.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Learning rate of Adam.")] = None,
+    weight_decay: Annotated[
+        float | None, typer.Option(help="Weight decay, applied to everything but the attention.")
+    ] = None,
+    patience: Annotated[int | None, typer.Option(help="Stop after this many epochs without improvement.")] = None,
+    embedding_dim: Annotated[int | None, typer.Option(help="Size of the word vectors, without --vectors.")] = None,
+    hidden_dim: Annotated[int | None, typer.Option(help="Size of the hidden states.")] = None,
+    dev_file: Annotated[str | None, typer.Option(help="Separate file with the dev rows.")] = None,
+    test_file: Annotated[str | None, typer.Option(help="Separate file with the test rows.")] = None,
+    tokenizer: Annotated[
+        str | None, typer.Option(help="spacy, or whitespace for texts that are tokenised already.")
+    ] = None,
+    min_df: Annotated[
+        int | None, typer.Option(help="Number of texts a word must occur in to enter the vocabulary.")
+    ] = None,
     *,
     reading: options.DataSaid,
     setting: options.Setting = None,
     data_dir: options.DataDir = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, without doing it.")] = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:

@@ -21,16 +21,16 @@ def words(
     split: options.SplitName = "test",
     limit: options.Limit = None,
     label: Annotated[
-        str, typer.Option("--label", help="Whose probability falls: predicted, or the true one.")
+        str, typer.Option("--label", help="Whose probability to measure: predicted, or true for the label in the data.")
     ] = "predicted",
-    min_texts: Annotated[int, typer.Option("--min-texts", help="Texts that must hold a word.")] = 5,
-    top: Annotated[int, typer.Option(help="Words of each label that are shown.")] = 10,
+    min_texts: Annotated[int, typer.Option("--min-texts", help="Smallest number of texts a word must occur in.")] = 5,
+    top: Annotated[int, typer.Option(help="Number of words to show for each label.")] = 10,
     *,
     reading: options.Reading,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Rank the words of a corpus by what leaving them out does to a model (Li et al. 2016), label by label.
+    """Rank the words of a corpus, label by label, by what leaving them out does to a model (Li et al. 2016).
 
     Example: heedful words runs/sst-bilstm-additive-s0-1a2b3c4d --min-texts 10
     """

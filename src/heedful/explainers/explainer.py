@@ -40,7 +40,7 @@ class Scores:
     scale: Tensor | None = None  # (batch,)
     forward_passes: int | Tensor = 0  # texts sent through the model for the batch, or (batch,) for each text
     backward_passes: int | Tensor = 0
-    special: Tensor | None = None  # (batch,) sum of the scores of special tokens, which are no words
+    special: Tensor | None = None  # (batch,) sum of the scores of special tokens, which are not words
     spread: Tensor | None = (
         None  # (batch,) of what is sampled: the largest standard error, as a share of the largest score
     )

@@ -66,7 +66,7 @@ def parse_methods(given: object, all_of: Callable[[], Iterable[str]] = lambda: E
     names = [one.explainer.name for one in chosen]
     if twice := [name for i, name in enumerate(names) if name in names[:i]]:
         raise Mistake(
-            f"the method {twice[0]!r} is given twice, and its scores are told apart by its name: ask for it once, and "
+            f"the method {twice[0]!r} is given twice, but its scores are identified by its name: give it once, and "
             "for the other options in a second explanation."
         )
     return chosen

@@ -12,7 +12,7 @@ from heedful.explanation.columns import Columns, Flags, Floats, Ints, Positions,
 
 
 def normalise(columns: Columns) -> Columns:
-    """Each attribution scaled to sum |score| = 1, what is no word by the same factor; all zero stays all zero."""
+    """Each attribution scaled to sum |score| = 1, what is not a word by the same factor; all zero stays all zero."""
     attribution, first = columns.attribution_of_score, begins(columns.n_scores)[:-1]
     peak = _each(np.maximum, np.abs(columns.scores), first)  # (attributions,)
     peak[peak == 0] = 1.0  # by the peak first: the sum of huge scores would overflow

@@ -78,7 +78,7 @@ class Explained:
         if a.spread is not None and not (math.isfinite(a.spread) and a.spread >= 0):
             raise Mistake(f"{what} has the spread {a.spread}, which cannot be.")
         if a.rest is not None and not math.isfinite(a.rest):
-            raise Mistake(f"{what} has the score {a.rest} for what is no token, which cannot be.")
+            raise Mistake(f"{what} has the score {a.rest} for what is not a token, which cannot be.")
         return replace(a, scores=scores, cells=checked_cells(a, sum(map(len, scores.values())), what))
 
     @classmethod

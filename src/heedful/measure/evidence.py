@@ -63,7 +63,7 @@ class Ranked:
 
 def join_near(scores: Floats, real: Bools, within: float = NEAR) -> Floats:
     """Scores (texts, words) that order words alike, but those with less than `within` of the text's largest between
-    one and the next are equal: the same word twice has one score, and rounding is no order."""
+    one and the next are equal: the same word twice has one score, and rounding is not an order."""
     largest = np.abs(np.where(real, scores, 0.0)).max(1, initial=0.0)[:, None]
     order = np.lexsort((-scores, ~real), axis=-1)
     falling = np.take_along_axis(scores, order, 1)

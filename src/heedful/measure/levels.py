@@ -116,7 +116,7 @@ def _defined(values: ArrayLike) -> tuple[Floats, tuple[int, int]]:
 
 
 def over_intervals(found: Sequence[Interval], *, resamples: int = 2000, level: float = 0.95) -> Interval:
-    """Several runs' intervals of one number as one, where what lies under them (a median, a ratio) is no mean of texts.
+    """The intervals of several runs as one, where the number (a median, a ratio) is not a mean over texts.
 
     As `over_runs`: the runs' numbers vary by t, k - 1 degrees of freedom, the texts by the mean width of the intervals.
     What texts do within runs is in both and cannot be taken off, so it is a little too wide.

@@ -178,7 +178,7 @@ class BlackBox:
             p = torch.as_tensor(np.asarray(answer, dtype=np.float64))
         except (TypeError, ValueError):
             raise Mistake(
-                f"the function gave {type(answer).__name__}, which is no array of numbers (texts, labels)."
+                f"the function gave {type(answer).__name__}, which is not an array of numbers (texts, labels)."
             ) from None
         if tuple(p.shape) != (len(texts), self.n_labels):
             raise Mistake(
@@ -189,7 +189,7 @@ class BlackBox:
             raise Mistake("the function gave numbers that are not finite.")
         if self.link is not IDENTITY and bool(((p < -SUM) | (p > 1 + SUM)).any()):
             raise Mistake(
-                f"the function gave {float(p[(p < -SUM) | (p > 1 + SUM)][0]):.3g}, which is no probability "
+                f"the function gave {float(p[(p < -SUM) | (p > 1 + SUM)][0]):.3g}, which is not a probability "
                 "(problem_type='regression' is for numbers)."
             )
         if self.link is SOFTMAX and bool(((p.sum(1) - 1).abs() > SUM).any()):

@@ -91,7 +91,7 @@ def _rows(
 
 
 def _relied(rows: Sequence[Row]) -> list[Row]:
-    """The strongest, as far as their interval is above 0. Signs of punctuation are no words to tell people of."""
+    """The strongest, as far as their interval is above 0. Signs of punctuation are not words to tell people of."""
     return [row for row in rows if row["low"] > 0 and any(map(str.isalnum, row["word"]))][:SHOWN]
 
 

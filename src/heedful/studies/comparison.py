@@ -57,7 +57,7 @@ def finished_runs(folder: Path, study: Study, vectors: str | None = None) -> lis
     measures = asked_of_variants(study)
     found = []
     for run in runs_in(folder):
-        if not run.finished or run.trial is not None:  # what a model did on other data is no run of a study
+        if not run.finished or run.trial is not None:  # what a model did on other data is not a run of a study
             continue
         config = run.config
         variant = study.variant_of(config, vectors)

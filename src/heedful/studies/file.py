@@ -191,4 +191,4 @@ def _read(file: Traversable) -> str:
     except UnicodeDecodeError as error:
         raise Mistake(f"{file} is not UTF-8 (byte {error.start}).") from None
     except ValueError:  # a NUL in its name
-        raise Mistake(f"{str(file)!r} is no name of a file.") from None
+        raise Mistake(f"{str(file)!r} is not a name of a file.") from None

@@ -99,7 +99,7 @@ class Study(Config):
         )
 
     def variant_of(self, config: RunConfig, vectors: str | None = None) -> str | None:
-        """The variant that a run is of, "" in a study without variants; None: it is no run of the study.
+        """The variant that a run is of, "" in a study without variants; None: it is not a run of the study.
 
         A dataset or a seed beyond its grid is one of it; an encoder or attention is, too, where there are no variants,
         which may differ in nothing else.

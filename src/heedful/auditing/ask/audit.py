@@ -210,47 +210,47 @@ def warn(subject: AuditSubject, scores: Mapping[str, Any], answers: Mapping[str,
     if speaks:
         told += _warn_of_answers(accuracy, truths)
     elif not truths:
-        told.append("the texts have no labels: how good the model is was not measured.")
+        told.append("the texts have no labels, so how good the model is was not measured.")
     elif len(set(truths)) == 1:
         told.append(
-            f"all texts have the label {subject.labels[usual]!r}: what was found is about texts of that label alone."
+            f"all texts have the label {subject.labels[usual]!r}: the results hold for texts with that label only."
         )
     elif accuracy is not None and accuracy < times / len(truths) + BARELY:
         told.append(
             f"the model is hardly better (accuracy {accuracy:.2f}) than always answering {subject.labels[usual]!r} "
-            f"({times / len(truths):.2f}) in {len(truths):,} texts: what explains it says little."
+            f"({times / len(truths):.2f}) in {len(truths):,} texts: explanations of such a model say little."
         )
     predicted = {label for answer in answers.values() for label in answer.table["predicted"].to_pylist()}
     most = max((answer.texts for answer in answers.values()), default=0)
     if not speaks and len(predicted) == 1 and len(subject.labels) > 1 and most > 1:
         label = subject.labels[predicted.pop()]
-        told.append(f"the model predicts {label!r} for each of the {most:,} texts that it was asked about.")
+        told.append(f"the model predicts {label!r} for every one of the {most:,} texts it was given.")
     same = len(looked) - len({(one.passage.text, one.query and one.query.text) for one in looked})
     if same > COPIES * len(looked):
         told.append(
-            f"{same:,} of {len(looked):,} texts are copies of others: a test takes each for a new one, so intervals "
-            "are too narrow and answers too sure. Leave them out of the data."
+            f"{same:,} of {len(looked):,} texts are copies of others. Each counts as a new text, so intervals "
+            "are too narrow and answers too certain. Remove the copies from the data."
         )
     told += [f"{sentence}." for sentence in _doubts(subject) if "copies" not in sentence]
     texts = next((answer.texts for answer in answers.values()), None)  # of the most telling experiment
     if texts is not None and texts < FEW:
-        more = "a larger --budget asks about more" if texts < subject.size else "there are no more in the data"
+        more = "a larger --budget allows more" if texts < subject.size else "the data have no more"
         asked = "one text was" if texts == 1 else f"{texts} texts were"
-        told.append(f"only {asked} asked about, so intervals are wide: {more}.")
+        told.append(f"only {asked} used, so intervals are wide; {more}.")
     return told
 
 
 def _warn_of_answers(accuracy: float | None, truths: Sequence[int]) -> list[str]:
     """Of a language model: how often it says what the data say. Explained is what it says, right or wrong."""
     if not truths or accuracy is None:
-        return ["the prompts do not say what is right: how good the model is was not measured."]
+        return ["the prompts do not say which answer is right, so how good the model is was not measured."]
     if accuracy < 0.5 + BARELY:
         return [
-            f"of what could be said, the model prefers what the data say in {accuracy:.0%} of {len(truths):,} prompts, "
-            "hardly more than half: what explains it says little."
+            f"the model prefers the right answer in {accuracy:.0%} of {len(truths):,} prompts, hardly more than half: "
+            "explanations of such a model say little."
         ]
     wrong = round((1 - accuracy) * len(truths))
-    return [f"in {wrong} of {len(truths):,} prompts the model prefers what is wrong."] if wrong else []
+    return [f"in {wrong} of {len(truths):,} prompts the model prefers the wrong answer."] if wrong else []
 
 
 def _doubts(subject: AuditSubject) -> list[str]:
@@ -266,10 +266,11 @@ def warn_of_standings(standings: Standings) -> list[str]:
     chance, and shows that others may be."""
     told = []
     if standings.order and not any(one.share.n for one in standings.order):
-        told.append("in none of these texts is any order of the words better than another: nothing can be found.")
+        told.append("in none of these texts is any order of the words better than another, so nothing can be found.")
     return told + [
-        f"{method_name(one.method)}, which knows nothing, was called better than random (q = {one.share.q:.2g}). This "
-        "is chance, one audit in forty has it: do not rest on answers that are no surer; more texts will tell."
+        f"{method_name(one.method)}, a control that knows nothing, came out better than random (q = "
+        f"{one.share.q:.2g}). This is chance, and happens in one audit out of forty: do not rely on answers that are "
+        "no more certain than that, and use more texts."
         for one in standings.order
         if one.explained.kind == "control" and one.answer == "better"
     ]

@@ -30,9 +30,9 @@ def parse_budget(text: str | float) -> float:
         try:
             seconds = float(given)
         except ValueError:
-            raise Mistake(f"--budget {text!r}: a time is needed, for example 90s, 5m or 1h30m.") from None
+            raise Mistake(f"--budget {text!r}: give a time, for example 90s, 5m or 1h30m.") from None
     if not 0 < seconds < math.inf:
-        raise Mistake(f"--budget {text!r}: the time must be more than nothing, for example 5m.")
+        raise Mistake(f"--budget {text!r}: the time must be greater than zero, for example 5m.")
     return seconds
 
 

@@ -58,14 +58,14 @@ def recommend(standings: Standings) -> tuple[str, ...]:
 
 def _sentences(standings: Standings) -> Iterator[str]:
     if not standings.order:
-        yield "No experiment that compares explainers could be asked of this model: nothing can be recommended."
+        yield "None of the experiments that compare explainers applies to this model, so nothing can be recommended."
         return
     chosen, best = choose(standings), standings.best
     methods = [one for one in standings.order if one.explained.kind != "control"]
     if chosen is None or best is None:
-        yield "None of these explainers was found to be better than a random order: none can be recommended."
+        yield "None of these explainers was found to be better than a random order, so none can be recommended."
     else:
-        yield f"Use {method_name(chosen.method)}: it gets {share(chosen.share)}, {sure(chosen.share)}."
+        yield f"Use {method_name(chosen.method)}: it scores {share(chosen.share)}, {sure(chosen.share)}."
         yield from _basis(standings, chosen, best)
         if chosen.explained.removal is not None:
             yield (
@@ -73,7 +73,7 @@ def _sentences(standings: Standings) -> Iterator[str]:
                 "a head start that the others do not have."
             )
         if chosen.explained.broken:
-            yield f"Mind its own checks: {'; '.join(c.told for c in chosen.explained.checks if not c.ok)}."
+            yield f"It fails checks of its own: {'; '.join(c.told for c in chosen.explained.checks if not c.ok)}."
     behind = [one for one in standings.behind_best() if one is not chosen and one.method != ATTENTION]
     if best is not None and behind:
         told = join_words([f"{method_name(one.method)} ({_score(one)})" for one in behind])
@@ -92,8 +92,8 @@ def _sentences(standings: Standings) -> Iterator[str]:
     for one in methods:
         if one.torn:
             yield (
-                f"What is said of {method_name(one.method)} depends on how words are removed "
-                f"({one.agreement}): do not rest on it alone."
+                f"The result for {method_name(one.method)} depends on how words are removed "
+                f"({one.agreement}), so do not rely on it alone."
             )
 
 
@@ -117,20 +117,20 @@ def _basis(standings: Standings, chosen: Standing, best: Standing) -> Iterator[s
         told = join_words([f"{method_name(one.method)} ({_versus(one)})" for one in alike])
         if chosen is best:
             yield (
-                f"Proved to be within {margin} of it: {told}. None of these is known to take fewer passes without a "
-                "fault of its own (a check that it breaks, an answer that changes with how words are removed)."
+                f"Shown to be within {margin} of it: {told}. None of these is known to take fewer passes without a "
+                "weakness of its own (a check that it fails, an answer that depends on how words are removed)."
             )
         else:
-            yield f"Also proved to be within {margin} of {name}: {told}."
+            yield f"Also shown to be within {margin} of {name}: {told}."
     unsure = [one for one in level if one not in equal and one is not best]
     if unsure:
         told = join_words([f"{method_name(one.method)} ({_versus(one)})" for one in unsure])
         yield (
-            f"Whether {told} {'is' if len(unsure) == 1 else 'are'} as good as {name} cannot be told with these {n} "
-            "texts: more texts would tell."
+            f"These {n} texts are too few to say whether {told} {'is' if len(unsure) == 1 else 'are'} as good as "
+            f"{name}."
         )
     if n < ENOUGH and len(better) > 1:
-        yield f"The choice rests on {n} texts only, which are few: with others another explainer may come first."
+        yield f"This choice rests on only {n} texts; with others, another explainer may come first."
 
 
 def _score(one: Standing) -> str:
@@ -156,9 +156,9 @@ def _attention(standings: Standings, chosen: Standing | None) -> Iterator[str]:
     if one is None or one is chosen:
         return
     if one.answer == "no better":
-        yield f"Do not take attention for an explanation: it is no better than a random order ({share(one.share)})."
+        yield f"Do not use attention as an explanation: it is no better than a random order ({share(one.share)})."
     elif one.answer == "worse":
-        yield f"Do not take attention for an explanation: it is worse than a random order ({share(one.share)})."
+        yield f"Do not use attention as an explanation: it is worse than a random order ({share(one.share)})."
     elif one.answer == "cannot tell":
         yield _cannot_tell([one])
     elif (best := standings.best) is not None and one in standings.behind_best():
@@ -171,16 +171,17 @@ def _attention(standings: Standings, chosen: Standing | None) -> Iterator[str]:
 def _cannot_tell(some: Sequence[Standing]) -> str:
     """Of explainers that as many texts were asked about."""
     names, n = join_words([method_name(one.method) for one in some]), some[0].share.n
-    they = "it is" if len(some) == 1 else "they are"
+    are = "is" if len(some) == 1 else "are"
     if n == 0:
-        return f"Of {names} it cannot be told whether {they} better than random: none of these texts tells."
+        return (
+            f"Whether {names} {are} better than random cannot be said: these texts do not distinguish orders of words."
+        )
     if n == 1:
-        return f"Of {names} it cannot be told from one text whether {they} better than random."
+        return f"One text is not enough to say whether {names} {are} better than random."
     needed = join_words(["more than can be had" if one.needed is None else f"{one.needed:,}" for one in some])
     about = "about " if needed[0].isdigit() else ""
     return (
-        f"Of {names} it cannot be told with these {n} texts whether {they} better than random; "
-        f"{about}{needed} would be needed."
+        f"These {n} texts are too few to say whether {names} {are} better than random; {about}{needed} would be needed."
     )
 
 
@@ -219,8 +220,8 @@ def power(standings: Standings) -> str:
     least, most = (end(gain.detectable(standings.thresholds) for gain in known) for end in (min, max))
     shown = percent if not math.isnan(known[0].worth) else "{:.2g}".format
     ends = shown(least) if shown(least) == shown(most) else f"{shown(least)} to {shown(most)}, by explainer"
-    what = "of the possible" if shown is percent else "more than a random order"
-    return f"With these texts {ends} {what} would be told from nothing in four audits of five."
+    what = "a score of" if shown is percent else "a gain over a random order of"
+    return f"With this many texts, {what} {ends} would be told apart from zero in four audits out of five."
 
 
 def sensitivity(standings: Standings) -> str:
@@ -243,5 +244,5 @@ def sensitivity(standings: Standings) -> str:
             if moved:
                 changes.append(f"with {name} of {value:g}: {join_words(moved)}")
     if not changes:
-        return "With thresholds half or twice as high every answer would be the same."
+        return "With thresholds half or twice as high, every answer would be the same."
     return f"Other thresholds would change answers: {'; '.join(changes)}."

@@ -81,18 +81,18 @@ def parse_bar(text: str) -> Requirement:
     """Names are checked at once: a bar with a slip is found before anything is computed."""
     form = FORM.fullmatch(text)
     if form is None:
-        raise Mistake(f"--bar {text!r}: EXPERIMENT(method).statistic >= NUMBER is expected, like {EXAMPLE!r}.")
+        raise Mistake(f"--require {text!r}: expected EXPERIMENT(method).statistic >= NUMBER, for example {EXAMPLE!r}.")
     sign = SPELLINGS.get(form["sign"], form["sign"])
     if sign not in SIGNS:
-        raise Mistake(f"--bar {text!r}: the signs are {', '.join(SIGNS)}, not {form['sign']!r}.")
+        raise Mistake(f"--require {text!r}: use one of the signs {', '.join(SIGNS)}, not {form['sign']!r}.")
     try:
         bar = float(form["bar"])
     except ValueError:
         bar = math.nan
     if not form["bar"]:
-        raise Mistake(f"--bar {text!r}: a number is missing behind {form['sign']}.")
+        raise Mistake(f"--require {text!r}: a number is missing after {form['sign']}.")
     if not math.isfinite(bar):
-        raise Mistake(f"--bar {text!r}: {form['bar']!r} is no number to compare with, like 0.2.")
+        raise Mistake(f"--require {text!r}: {form['bar']!r} is not a number; write one to compare with, like 0.2.")
     experiment, method, statistic, part = form["experiment"], form["method"], form["statistic"], "value"
     if method is None:
         if experiment != PERFORMANCE:
@@ -100,14 +100,16 @@ def parse_bar(text: str) -> Requirement:
         measured = _measured(experiment) if experiment != PERFORMANCE else []
         if statistic.split(".")[0] in measured:
             first = statistic.split(".")[0]
-            raise Mistake(f"--bar {text!r}: {first} is told of each method: say which: {experiment}(lrp).{first}.")
+            raise Mistake(
+                f"--require {text!r}: {first} is measured for each method; name one, like {experiment}(lrp).{first}."
+            )
     else:
         _among("experiment", experiment, list(EXPERIMENTS), text)
         if not _measured(experiment):
             known = [name for name in EXPERIMENTS if _measured(name)]
             raise Mistake(
-                f"--bar {text!r}: {experiment} does not tell of each method, {', '.join(known)} do; a number of its "
-                f"summary is {experiment}.PATH, without a method."
+                f"--require {text!r}: {experiment} has no numbers by method (these have: {', '.join(known)}). For a "
+                f"number of its summary write {experiment}.PATH, without a method."
             )
         _among("method", method, list(EXPLAINERS), text)
         known = _measured(experiment)
@@ -127,7 +129,7 @@ def _measured(experiment: str) -> list[str]:
 
 def _among(what: str, given: str, known: Sequence[str], text: str) -> None:
     if given not in known:
-        raise Mistake(f"--bar {text!r}: {one_of(what, given, list(known))}")
+        raise Mistake(f"--require {text!r}: {one_of(what, given, list(known))}")
 
 
 def parse_bars(texts: Sequence[str]) -> tuple[Requirement, ...]:

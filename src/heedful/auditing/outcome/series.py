@@ -14,7 +14,7 @@ from heedful.explainers.methods import usual_control
 from heedful.measure.columns import Floats, Ints, column
 
 RANDOM = usual_control().name  # the explainer that knows nothing
-ROUNDING = 1e-6  # of the output: what is nearer to chance is no gain, whatever the digits after it say
+ROUNDING = 1e-6  # of the output: what is nearer to chance is not a gain, whatever the digits after it say
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,7 +14,7 @@ from heedful.figures.figure import method_name
 if TYPE_CHECKING:
     from heedful.auditing.record import Audit
 
-HEADER = ("method", "kind", "better than random?", "of the possible (95% CI)", "checks", "cost a text")
+HEADER = ("method", "kind", "better than random?", "score (95% CI)", "checks", "cost per text")
 MARKS = {"better": "✓", "no better": "✗", "worse": "✗", "cannot tell": "?"}
 NONE = "–"
 

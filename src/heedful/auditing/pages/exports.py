@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def annotation_lines(audit: Audit) -> Iterator[str]:
-    """One line for each bar, and one for the recommendation."""
+    """One line for each requirement, and one for the recommendation."""
     for one in audit.outcomes:
         kind = "notice" if one.met else "error"
         yield f"::{kind} title={_property('heedful audit')}::{_message(one.sentence)}"
@@ -43,7 +43,7 @@ FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 
 
 def junit(audit: Audit) -> str:
-    """Where there are no bars, the audit itself is the one case, and passes."""
+    """Where there are no requirements, the audit itself is the one case, and passes."""
     outcomes = audit.outcomes
     missed = [one for one in outcomes if not one.met]
     suite = Element(
@@ -98,7 +98,7 @@ def model_card(audit: Audit) -> str:
             (one.bar.text, "–" if one.value is None else f"{one.value:.4g}", "met" if one.met else "**missed**")
             for one in audit.outcomes
         ]
-        lines += ["### Bars", "", *_table(("bar", "found", "outcome"), rows), ""]
+        lines += ["### Requirements", "", *_table(("requirement", "value", "outcome"), rows), ""]
     if audit.verdicts:
         lines += ["### Its attention", ""]
         lines += [

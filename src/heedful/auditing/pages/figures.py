@@ -23,9 +23,7 @@ def audit_figures(standings: Standings) -> Iterator[Figure]:
     if known:
         unit = math.isnan(known[0].share.worth)
         title = (
-            "better than a random order by"
-            if unit
-            else "of the possible"  # short: it is cut off where the screen is narrow
+            "better than a random order by" if unit else "score"  # short: it is cut off where the screen is narrow
         )
         rows: Data = [
             {
@@ -48,7 +46,7 @@ def audit_figures(standings: Standings) -> Iterator[Figure]:
             "standings",
             "How the explainers stand",
             "Each point is an explainer, its line the 95% interval over texts: 0% is a random order (the dashed line), "
-            "100% the best order found. One whose line crosses 0% was not found to be better.",
+            "100% the best order found. An explainer whose line crosses 0% was not found to be better than random.",
             f"The explainers, the best first: {told}.{controls}",
             points_with_intervals(rows, title),
             wide=True,
@@ -97,7 +95,7 @@ def points_with_intervals(rows: Data, title: str) -> Spec:
     line = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", title=title), x2="high:Q", color=colour)
     tip = [
         alt.Tooltip("method:N"),
-        alt.Tooltip("value:Q", title="of the possible", format=".1%"),
+        alt.Tooltip("value:Q", title="score", format=".1%"),
         alt.Tooltip("low:Q", format=".1%"),
         alt.Tooltip("high:Q", format=".1%"),
         alt.Tooltip("answer:N", title="better than random?"),

@@ -220,7 +220,7 @@ def _readable(rows: Sequence[Raw], words: RowTokenizer, given: CorpusRows) -> li
         elif asks and row.query is None:
             ledger.bad_row(row, given.folder, "there is no question or hypothesis, as other rows have")
         elif _has_half_character(row.text) or _has_half_character(row.query or ""):
-            ledger.bad_row(row, given.folder, "half of a surrogate pair is in the text, which is no character")
+            ledger.bad_row(row, given.folder, "half of a surrogate pair is in the text, which is not a character")
         elif not words.has_words(words.text(row)) or (row.query is not None and not words.has_words(row.query)):
             ledger.bad_row(row, given.folder, "the text has no words")
         else:

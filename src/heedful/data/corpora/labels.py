@@ -34,7 +34,7 @@ def check_names(labels: object) -> None:
 def label_name(value: Any) -> str:
     """1, 1.0, True and " spam " are called "1", "1", "true" and "spam"; "" where there is none (None, NaN).
 
-    A ValueError says why a value is no label: a list, bytes, an infinite number.
+    A ValueError says why a value is not a label: a list, bytes, an infinite number.
     """
     if value is None or isinstance(value, str):
         return (value or "").strip()
@@ -75,7 +75,7 @@ def label_trouble(label: str) -> str | None:
         try:
             label.encode()
         except UnicodeEncodeError:
-            return "half of a surrogate pair is in the label, which is no character"
+            return "half of a surrogate pair is in the label, which is not a character"
     return None
 
 

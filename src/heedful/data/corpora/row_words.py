@@ -3,7 +3,7 @@
 How many words a text has can often be told without a tokenizer. It splits at white space and then further, so
 the pieces between white space are the fewest. And spaCy's English rules cut nothing within a run of letters
 but the special cases that it lists ("cannot" is "can", "not"): each word is such a run, or a part of a special
-case, or has a character that is no letter. That gives the most. Only texts in between are tokenised to know.
+case, or has a character that is not a letter. That gives the most. Only texts in between are tokenised to know.
 """
 
 from __future__ import annotations

@@ -229,7 +229,7 @@ def _unlabelled_rows(path: Path, options: DataOptions) -> tuple[list[tuple[int, 
         if all(isinstance(value, str) and value.strip() for value in values):
             rows.append((line, str(values[0]), None if query is None else str(values[1])))
         else:
-            ledger.bad(path, line, "the text is empty, or is no text")
+            ledger.bad(path, line, "the text is empty, or is not a text")
     return rows, f"text {text!r}" + ("" if query is None else f", query {query!r}")
 
 

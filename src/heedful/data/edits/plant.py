@@ -46,7 +46,9 @@ class Plant:
 
     def apply(self, corpus: Corpus, options: PlantConfig, scores: Scores) -> Corpus:
         if corpus.task == "qa":
-            raise Mistake(f"{corpus.name} asks questions: a shortcut is planted where a few labels are told apart.")
+            raise Mistake(
+                f"{corpus.name} asks questions: a shortcut can only be planted where there are a few fixed labels."
+            )
         labels = len(corpus.labels)
         words = unseen_words(corpus, 2 if options.kind == "ordered" else labels + (options.kind == "context"))
         splits = {}

@@ -93,7 +93,7 @@ DOUBTFUL = _words(
     "says say according then like via per plus minus except including regarding concerning following until before "
     "after above below upon toward towards without despite unlike onto off out up down around"
 )
-# What can stand before a preposition and is no noun: adjectives with a complement, irregular participles, places.
+# What can stand before a preposition and is not a noun: adjectives with a complement, irregular participles, places.
 NO_HEADS = _words(
     "equal rich full similar due close different prior available responsible capable aware necessary native unique "
     "common essential typical adjacent next suitable relevant important specific independent eligible present able "
@@ -125,7 +125,7 @@ def before_verb(row: Mapping[str, Any]) -> dict[str, Any]:
     words = str(row["text"]).split(" ")
     verb = row["verb_index"]
     if not isinstance(verb, int) or not 0 < verb < len(words):
-        raise ValueError("verb_index is no place behind the first word")
+        raise ValueError("verb_index is not a place behind the first word")
     made = {**row, "text": " ".join(words[:verb])}
     places = cues_of(str(row.get("id", ""))) or _subject(words[:verb], row)
     return made | ({"evidence_tokens": list(places)} if places else {})
@@ -203,5 +203,5 @@ def _is_head(word: str) -> bool:
 
 
 def is_plural(word: str) -> bool:
-    """By its form; what is no noun has none, and counts as singular."""
+    """By its form; what is not a noun has none, and counts as singular."""
     return word in PLURALS or (len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is", "'s")))

@@ -101,7 +101,7 @@ def open_bytes(path: Path) -> IO[bytes]:
     except OSError as error:
         raise Mistake(f"{path} cannot be read: {error.strerror}.") from None
     except ValueError as error:  # a NUL, or half of a surrogate pair
-        raise Mistake(f"{str(path)!r} is no name of a file: {error}.") from None
+        raise Mistake(f"{str(path)!r} is not a name of a file: {error}.") from None
     start = file.peek(2)[:2]
     if start == GZIP:
         file.close()

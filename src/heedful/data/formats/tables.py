@@ -201,7 +201,7 @@ def read_header(path: Path, delimiter: str | None, wanted: Sequence[str] = ()) -
 def separated_rows(
     path: Path, ledger: Ledger, delimiter: str, width: int, has_header: bool = True
 ) -> Iterator[tuple[int, list[str]]]:
-    """(number of the line it begins on, fields) for each row; blank lines are no rows.
+    """(number of the line it begins on, fields) for each row; blank lines are not rows.
 
     Quotes are those of the csv module: "a ""quoted"" field", which may hold delimiters and line ends.
     A broken row ends where its first line ends, so that one stray quote does not swallow the rest.

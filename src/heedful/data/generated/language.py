@@ -35,7 +35,7 @@ WORDS = {  # kind -> what they say -> the words
 }
 NEGATORS = {
     "any": ("not", "never", "hardly", "scarcely", "barely", "rarely"),
-    "before a verb": ("never", "hardly", "scarcely", "barely", "rarely"),  # "i not loved it" is no English
+    "before a verb": ("never", "hardly", "scarcely", "barely", "rarely"),  # "i not loved it" is not English
 }
 
 # What is said with one word that may decide. The first two lists have a place for a negator.

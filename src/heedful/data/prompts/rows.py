@@ -55,7 +55,7 @@ def open_prompts(name: str, data_dirs: Sequence[Path], seed: int, options: DataO
     if not any(say in keys for say in SAYS):
         raise Mistake(
             f"{name} is data for a classifier: its rows do not say what comes after a prompt ({' or '.join(SAYS)}), "
-            "which is what a language model is asked about."
+            "which is what a language model is explained with."
         )
     return CorpusRows(path.resolve().name, _of_corpus(files, ledger, split), RECIPE, ledger, str(path), path)
 
@@ -107,7 +107,7 @@ def _of_table(path: Path, options: DataOptions, ledger: Ledger, split: Split) ->
     if prompt not in table.columns:
         shown = ", ".join(map(repr, table.columns))
         raise Mistake(
-            f"{path} has no column {prompt!r}: a language model is asked about prompts, in a column "
+            f"{path} has no column {prompt!r}: a language model needs prompts, in a column "
             f"'prompt' or one that --text-column names (its columns are {shown})."
         )
     marks = options.evidence_column or (MARKS if MARKS in table.columns else None)

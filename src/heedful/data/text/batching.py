@@ -79,7 +79,7 @@ class Texts:
 
 
 class TextEncoder(Protocol):
-    """From texts to what a network reads: it owns the tokenizer and every token id that is no word."""
+    """From texts to what a network reads: it owns the tokenizer and every token id that is not a word."""
 
     @property
     def reserved(self) -> Reserved: ...

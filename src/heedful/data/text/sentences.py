@@ -1,7 +1,7 @@
 """Sentences by punctuation alone: the rule of spaCy's sentencizer, on words that are there already.
 
 A sentence ends with a word that is a sentence-final mark (spaCy's list: . ! ? and those of other scripts) and with
-all punctuation that follows it: the next word that is no punctuation begins another (Serrano & Smith 2019 split
+all punctuation that follows it: the next word that is not punctuation begins another (Serrano & Smith 2019 split
 documents with spaCy). A test holds this against `spacy.blank("en")` with the pipe "sentencizer".
 """
 

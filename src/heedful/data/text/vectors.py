@@ -80,7 +80,7 @@ def check_folder(folder: Path) -> None:
     """Before it is hashed or read."""
     for name in FILES:
         if not (folder / name).is_file():
-            raise Mistake(f"{folder} is no folder of vectors: {name} is missing.")
+            raise Mistake(f"{folder} is not a folder of vectors: {name} is missing.")
 
 
 def locate_vectors(spec: str | Path, data_dirs: Sequence[Path]) -> Path:
@@ -94,7 +94,7 @@ def locate_vectors(spec: str | Path, data_dirs: Sequence[Path]) -> Path:
     here = vectors_in(data_dirs)
     known = f"found there: {', '.join(here)}" if here else "none are found there"
     looked = ", ".join(str(folder) for folder in data_dirs) or "no data folder"
-    raise Mistake(f"there are no vectors {short(str(spec))}: it is no path, nor a name in {looked} ({known}).")
+    raise Mistake(f"there are no vectors {short(str(spec))}: it is not a path, nor a name in {looked} ({known}).")
 
 
 def vectors_in(data_dirs: Sequence[Path]) -> list[str]:
@@ -117,7 +117,7 @@ def _folder_rows(folder: Path, vocabulary: Vocabulary) -> Iterator[tuple[int, Fl
         with np.load(folder / "vectors.npz", allow_pickle=False) as arrays:
             table = arrays["vectors"]
     except FileNotFoundError as error:
-        raise Mistake(f"{folder} is no folder of vectors: {Path(error.filename).name} is missing.") from None
+        raise Mistake(f"{folder} is not a folder of vectors: {Path(error.filename).name} is missing.") from None
     except UnicodeDecodeError as error:
         raise Mistake(f"{folder / 'vocab.txt'} is not UTF-8 at byte {error.start}.") from None
     except Exception as error:  # a broken zip or array shows itself in many ways

@@ -178,7 +178,7 @@ class Checkpoints:
         given.pop("hash_file", None)
         unknown = sorted(set(given) - set(OPTIONS))
         if unknown:
-            raise Mistake(f"{unknown[0]!r} is no option of a checkpoint. They are: {', '.join(OPTIONS)}.")
+            raise Mistake(f"{unknown[0]!r} is not an option of a checkpoint. They are: {', '.join(OPTIONS)}.")
         if (dtype := given.get("dtype")) is not None:
             check_dtype(dtype)
         if "labels" in given:

@@ -56,7 +56,7 @@ def say_how_to_map(
         form = {name: UNKNOWN if number is None else source.labels[number] for name, number in numbers.items()}
         measured = "" if fit is None else f" from the model's answers to {count_texts(fit)} ({compare(fit)})"
         how = f"with one of {show_labels(source.labels)} in place of each {UNKNOWN}."
-        told = f"Which is which cannot be told{measured}: type --label-map {show_label_map(form)} {how}"
+        told = f"It is not clear which is which{measured}: type --label-map {show_label_map(form)} {how}"
         return told, fit is not None
     return f"Measured on {count_texts(fit)}: {compare(fit)}. Type --label-map {show_label_map(fit.best)}.", False
 

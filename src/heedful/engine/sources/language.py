@@ -78,10 +78,7 @@ class LanguageModels:
         where, _, told = str(what).removeprefix(PREFIX).partition("?")
         options.pop("hash_file", None)
         given = (json.loads(told) if told else {}) | options
-        for name, use in (
-            ("labels", "--say and --instead name what it is asked about"),
-            ("query", "its prompt is one text"),
-        ):
+        for name, use in (("labels", "--say and --instead name what to explain"), ("query", "its prompt is one text")):
             if given.pop(name, None):
                 raise Mistake(f"{where} is a language model, which has no {name}: {use}.")
         if unknown := sorted(set(given) - set(OPTIONS)):

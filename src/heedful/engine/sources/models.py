@@ -153,7 +153,7 @@ def find_source(what: object, hash_file: HashFile = sha256, **options: Any) -> M
     if hasattr(what, "network") and hasattr(what, "labels"):
         model: Model = what  # type: ignore[assignment]
         return MemorySource(model)
-    raise Mistake(f"a {type(what).__name__} is no model: give {titles()}, or a loaded model.")
+    raise Mistake(f"a {type(what).__name__} is not a model: give {titles()}, or a loaded model.")
 
 
 def source_of(run: Run) -> ModelSource:
@@ -183,7 +183,7 @@ def unknown(what: str | Path) -> str:
         info = json.loads((path / "config.json").read_text(encoding="utf-8"))
         kind = info.get("model_type") or ", ".join(info.get("architectures") or ())
     except (ValueError, AttributeError):
-        return f"{path / 'config.json'} is damaged (it is no JSON object)."
+        return f"{path / 'config.json'} is damaged (it is not a JSON object)."
     if kind:
         return f"{path} holds a model of type {kind!r}, which heedful cannot read; it reads {titles()}."
     return f"{path} is not a run folder: it has no vocabulary.json."

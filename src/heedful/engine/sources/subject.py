@@ -231,7 +231,7 @@ def _find_model(
         if given.labels is not None:
             reading["labels"] = tuple(given.labels)
         if given.dtype not in (None, "auto", "float32"):
-            raise Mistake(f"--dtype {short(given.dtype)}: {model.name} was trained in float32, and is asked in it.")
+            raise Mistake(f"--dtype {short(given.dtype)}: {model.name} was trained in float32, and is computed in it.")
         return source_of(model), model, reading
     if not isinstance(model, str | Path):
         if given.labels is not None:

@@ -36,7 +36,7 @@ def configure(
     With `start`, a folder or id, the usual settings are those of fine-tuning, and there is no model to be described.
     """
     if not isinstance(dataset, str | Path) or not str(dataset) or "\x00" in str(dataset):
-        raise Mistake(f"{short(dataset)} is no data set: give a corpus by name, a file, or hf:ID.")
+        raise Mistake(f"{short(dataset)} is not a data set: give a corpus by name, a file, or hf:ID.")
     dataset = str(dataset)
     entry = CORPORA.get(dataset) if start is None else None
     usual = dict(entry.training) if entry else ({} if start is None else FINE_TUNING.model_dump())

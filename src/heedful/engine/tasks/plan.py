@@ -137,7 +137,7 @@ def plan_trial(
 ) -> Plan:
     """Ask a model about data that it was not trained on, in a folder of `runs` for the two."""
     if source.fingerprint is None or source.place is None:
-        raise Mistake(f"{source.name} is in memory alone: nothing that is asked of it can be kept.")
+        raise Mistake(f"{source.name} is in memory alone: nothing computed with it can be kept.")
     data = find_data(dataset, options, data_dirs, hash_file)
     place = Path(source.place)
     told = SourceConfig(

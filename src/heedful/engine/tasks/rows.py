@@ -152,5 +152,5 @@ def ask_model(
 def select_places(size: int, ask: Request) -> Ints:
     """Places in the split: all of them, or `limit` evenly spread (corpora are often sorted by label)."""
     if size == 0:
-        raise Mistake(f"there is no {ask.split} split to ask about; choose another with --split.")
+        raise Mistake(f"there is no {ask.split} split; choose another with --split.")
     return spread_places(size, ask.limit)

@@ -276,7 +276,7 @@ NAME = "TF-IDF and logistic regression"
 VERSION = "1"  # of what is written into a run's performance
 PENALTIES = (1.0, 10.0, 100.0)  # C of scikit-learn: the less, the stronger
 MOST = 20_000  # training texts
-MOST_LABELS = 50  # a question of which any word may be the answer is no classification
+MOST_LABELS = 50  # a question of which any word may be the answer is not a classification
 
 
 def bag_of_words(corpus: Corpus, split: str) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@
    most that is lost by labels with v_k < 0, the sum of |v_k| ln 1 / (1 - r_k / y_k), is convex, so all is lost by
    one label; it is infinite where y_k <= epsilon. Directions in use: all ordered pairs of labels (the
    log-odds), all sets A of labels (the gradient of P(A)), and, while a proof goes on, the sets by which a
-   distribution that is not feasible was seen to be so. Labels that are no candidates have no part.
+   distribution that is not feasible was seen to be so. Labels that are not candidates have no part.
 2. In attention weights. Logits without a query are linear in alpha: v . z is one row. With a query they are
    W2 tanh(u + q), u = sum_t alpha_t Wp h_t. On the interval that u_f can be in, tanh lies between its convex
    and its concave envelope; a variable x_f in its place lies between a line below and a line above, and the

@@ -79,7 +79,7 @@ def verdict(trial: Result) -> Verdict:
     if not measures:
         sentence = f"The other explanations hardly agree with each other: nothing to compare with. {numbers}"
         clause = "cannot be compared, because the other explanations disagree with each other"
-        return unclear("Cannot be told", sentence, clause)
+        return unclear("Undecided", sentence, clause)
     found, p = share_of_the_way(*measures), sign_flip_test(defined[:2].mean(0))
     grade = grade_at(found.value, PARTLY, AGREES, rising=True)
     no_better = found.high <= 0 or (found.value < PARTLY and found.low <= 0)

@@ -227,7 +227,7 @@ class EditedAttention(Observed):
         def edit(layer: int, weights: Tensor) -> Tensor:
             if layer != self.layer:
                 return weights
-            # padding of `front` points at a position that is no word of the text: leave that as it is
+            # padding of `front` points at a position that is not a word of the text: leave that as it is
             edited = weights.clone()
             heads = list(range(weights.shape[1])) if self.view.heads is None else list(self.view.heads)
             for n in torch.unique(real.sum(1)).tolist():  # texts with so many words, together

@@ -65,7 +65,7 @@ def verdict(trial: Result) -> Verdict:
     attention, random, smallest = shares
     if not attention.size or (random - smallest).mean() <= 0:
         sentence = "No removal changes the decision of any text, or none does better than a random order."
-        return JUDGEMENT.unclear("Undefined", sentence, "cannot be told from chance")
+        return JUDGEMENT.unclear("Undefined", sentence, "cannot be distinguished from chance")
     found = way_to_the_best(attention, random, smallest)
     sentence = (
         f"Until the decision changes, {attention.mean():.0%} of the items have to go if the most attended go first, "

@@ -4,7 +4,7 @@ Serrano & Smith 2019, section 5 and figure 5: items are erased in the order of a
 renormalised, and the share of the items that is gone at the first flip says how well the ranking finds what the
 decision rests on. All prefixes of an order come from two running sums (`PooledStates.erase_along`).
 
-A text of one item is left out and counted. When everything is gone there is no decision: that is no flip. A text
+A text of one item is left out and counted. When everything is gone there is no decision: that is not a flip. A text
 whose decision no prefix flips is reported both ways: left out, as published, and counted as 1.0.
 
 How few would have been enough is known, too (smallest_set.py): every ranking is a multiple of the best possible.

@@ -155,7 +155,7 @@ def compared(top: float, random: float, p: float) -> str:
     """In words, at the 5% level."""
     if np.isnan(p) or p > 0.05:
         told = "" if np.isnan(p) else f" (McNemar's test, p = {p:.2g})"
-        return f"which of the two is removed makes no difference that can be told{told}"
+        return f"which of the two is removed makes no measurable difference{told}"
     return f"{'more' if top > random else 'less'} often (McNemar's test, p = {p:.2g})"
 
 

@@ -110,7 +110,7 @@ def run(
 def _measure(method: str, title: str) -> Measure:
     return Measure(
         f"reached_{method}",
-        f"comprehensiveness reached by {title}, of the possible",
+        f"share of the best possible comprehensiveness reached by {title}",
         f"reached ({title})",
         "comprehensiveness_normalised",
         f"methods.{method}.delete.comprehensiveness.normalised",

@@ -207,7 +207,7 @@ class Limits:
     error: Mapping[str, float]
     best: Mapping[str, float]
     lowest: Mapping[str, float]  # of the two areas
-    exact: bool  # all sets were asked: floors and best values are no estimates
+    exact: bool  # all sets were asked: floors and best values are not estimates
 
 
 def metrics_of(text: Text, curves: Curves) -> dict[str, Floats]:

@@ -56,7 +56,7 @@ FORMS = {
 def _columns() -> dict[str, Column]:
     found = {
         f"{name}_normalised": Column(
-            f"{METRIC_NAMES[name]}, of the possible",
+            f"{METRIC_NAMES[name]}, share of the best possible",
             None,
             1,
             "0: as a random order; 1: as the best order found; below 0: worse than chance.",
@@ -138,16 +138,15 @@ def told(summary: Mapping[str, Any], operator: str) -> str:
     if better:
         told = [f"{method_name(method)} {_reach(lines[method])}" for method in better]
         parts.append(
-            f"better than a random order by comprehensiveness, and of the way to the best order found they reach: "
+            f"better than a random order by comprehensiveness, with these shares of the way to the best order found: "
             f"{join_words(told)}. "
         )
     if others:
-        parts.append(
-            f"{join_words([method_name(method) for method in others])} cannot be told from a random order or is worse. "
-        )
+        names = join_words([method_name(method) for method in others])
+        parts.append(f"{names} {'was' if len(others) == 1 else 'were'} not found to be better than a random order. ")
     parts += [
-        f"The control {method_name(control)}, which knows nothing, was called better than random: this is chance, and "
-        "others may be called so by chance. "
+        f"The control {method_name(control)}, which knows nothing, came out better than random: this is chance, and "
+        "others may have come out so by chance, too. "
         for control in controls
         if lines[control]["against_random"]["better"]
     ]
@@ -182,7 +181,7 @@ def figures(trial: Result) -> list[Figure]:
     made.append(
         Figure(
             "reached",
-            "How much of the possible comprehensiveness each method reaches",
+            "How much of the best possible comprehensiveness each method reaches",
             "0 is a random order of the words, 1 the best order that was found; thin lines are 95% intervals. Where "
             "bars of one method differ, its score depends on how words are removed.",
             f"Normalised comprehensiveness: {spoken}.",
@@ -254,6 +253,6 @@ def compare(evidence: Evidence) -> Comparison:
             ]
             reached = seeds(between_seeds(means)) if means else "-"
             rows.append((*setting, method_name(method), *raw, reached))
-    header = (*SETTING, "method", "comprehensiveness", "sufficiency", "reached of the possible")
+    header = (*SETTING, "method", "comprehensiveness", "sufficiency", "share of the best possible")
     note = "0: a random order, 1: the best order found (by comprehensiveness, under the first operator asked)."
     return Comparison(tables=(Table("Faithfulness", header, tuple(rows), note),) if rows else ())

@@ -206,7 +206,7 @@ def soft_drops(
 
 
 def _kept(x: Tensor, word: Ints, q: Floats, seed: int, draws: int) -> Tensor:
-    """Which elements stay: (draws, length, dim) bool. What is no word stays whole."""
+    """Which elements stay: (draws, length, dim) bool. What is not a word stays whole."""
     here = np.flatnonzero(word >= 0)
     uniform = np.random.default_rng(seed).random((draws, len(here), x.shape[-1]), dtype=np.float32)
     kept = np.ones((draws, len(word), x.shape[-1]), dtype=np.bool_)

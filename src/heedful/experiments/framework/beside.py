@@ -31,8 +31,8 @@ def trained_here(about: RunConfig | EvaluationConfig, experiment: str) -> RunCon
     """How the asked model was trained on these texts: only then others can be trained like it."""
     if isinstance(about, EvaluationConfig):
         raise Mistake(
-            f"{experiment} trains models like the one that is asked, on its own data: ask a run about the data that it "
-            f"was trained on, not {about.source.name} about {about.dataset}."
+            f"{experiment} trains models like the given one, on its own data: give the run "
+            f"without --data, not {about.source.name} with {about.dataset}."
         )
     return about
 

@@ -27,8 +27,8 @@ def require_others(others: Mapping[str, OtherRun], experiment: str) -> None:
     """Refuse a model in memory, and given texts: nobody could train the models that stand beside it."""
     if not others:
         raise Mistake(
-            f"{experiment} compares with models that are trained on the same data: it is asked of a run folder about "
-            "the data of a corpus or a file, not of a model in memory or of given texts."
+            f"{experiment} compares with models trained on the same data: give a run folder "
+            "and its data, or a corpus or file, not a model in memory or texts."
         )
 
 

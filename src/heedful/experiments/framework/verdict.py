@@ -185,7 +185,7 @@ def crossed(low: float, high: float, bars: Sequence[float]) -> list[float]:
 def border(found: Interval, *bars: float) -> str:
     """A sentence where the interval holds a bar: then the grade could as well be the next."""
     held = crossed(found.low, found.high, bars)
-    return f" The interval holds the bar of {held[0]:g}: it cannot be told on which side it is." if held else ""
+    return f" The interval holds the bar of {held[0]:g}: so it is not clear on which side it is." if held else ""
 
 
 def overall(grades: Sequence[Grade]) -> Grade:

@@ -71,7 +71,7 @@ CLAIM = Claim(
 
 
 class PointingConfig(EvidenceConfig):
-    absolute: bool = False  # a word that speaks against the label is no reason for it
+    absolute: bool = False  # a word that speaks against the label is not a reason for it
     documents: Literal["hybrid", "given"] = "hybrid"  # mixed sentences, or the texts with their own evidence
     # of a hybrid document, each of another text; fewer where there are fewer texts
     sentences: int = Field(default=10, ge=2, le=10_000)

@@ -65,7 +65,7 @@ def verdict_of(claim: Claim, rows: Callable[[pa.Table], pa.Table] = lambda table
         found = way_to_the_best(value, chance, np.ones_like(chance))
         mean = Interval(float(value.mean()), *mean_interval(value))
         low = mean_interval(value - chance)[0] if value.size > 1 else np.nan
-        beaten = not low > 0  # nan is no proof either
+        beaten = not low > 0  # nan is not proof either
         grade: Grade = "against" if beaten else grade_at(found.value, *claim.bars, rising=True)
         answer, clause = claim.wordings[grade]
         if beaten:

@@ -113,7 +113,7 @@ def verdict(trial: Result) -> Verdict:
     overall = summarise(trial.table)["overall"]
     loss, p, needless = overall["loss"], overall["p"], overall["p_needless"]
     if needless is None or loss["low"] is None:
-        sentence = "Fewer than two texts: nothing can be told."
+        sentence = "Fewer than two texts: nothing can be said."
         return JUDGEMENT.unclear("Undefined", sentence, "is not told")
     found = Interval(loss["mean"], loss["low"], loss["high"])
     means = [overall[kind]["accuracy"]["mean"] for kind in ("trained", "uniform")]

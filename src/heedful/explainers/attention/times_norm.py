@@ -124,7 +124,7 @@ class _Follow(TorchFunctionMode):
         else:
             raise Mistake(
                 f"attention_x_norm: in this model {name!r} comes between attention and its output projection, so "
-                "what a word contributes is no product of weight and vector."
+                "what a word contributes is not a product of weight and vector."
             )
 
 

@@ -53,7 +53,7 @@ def decompose(network: Differentiable, batch: Batch, target: Tensor) -> Decompos
     """f_c of each text, f_c = z_c (or -z where one logit z serves two labels), as a sum of parts."""
     found = _decompose(network, batch, target)
     if len(batch) > 1 and not found.fits.all():
-        # A network that reads a text in windows, or some texts apart, has rows that are no texts, and constants
+        # A network that reads a text in windows, or some texts apart, has rows that are not texts, and constants
         # cannot be told apart by text: one text at a time, all rows are its own.
         rows = torch.arange(len(batch), device=target.device).unsqueeze(1)  # (batch, 1)
         alone = [_decompose(network, batch.rows(row), target[row]) for row in rows]

@@ -73,7 +73,7 @@ class Frozen(TorchFunctionMode):
         return func.__name__ == "embedding" or any(id(given) in self._looked_up for given in args)
 
     def _constant(self, given: Any) -> Any:
-        """Parameters are constants: a product with a function of one is no gated layer."""
+        """Parameters are constants: a product with a function of one is not a gated layer."""
         if isinstance(given, Tensor):
             parameter = given.requires_grad and given.is_leaf and id(given) not in self.inputs
             return given.detach() if parameter else given

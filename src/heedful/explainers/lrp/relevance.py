@@ -101,7 +101,7 @@ def lrp(
     """Relevance of each word for the logit f_c (f_0 = -z where one logit z serves two labels). Signed.
 
     In a model of ours whose encoder has a rule (LAYERS), `gap` is what did not arrive at words, f_c - sum of R, and
-    `scale` is |f_c|. A large gap is no error of arithmetic: it says that the model's biases and markers, not its words,
+    `scale` is |f_c|. A large gap is not an arithmetic error: it says that biases and markers of the model, not words,
     carry much of the logit. `epsilon` is 0.001 unless given. In any other model f_c = words + `special` + `rest`, and
     `gap` is rounding; a model that cannot be taken apart so is refused.
     """
@@ -152,7 +152,7 @@ def _decomposed(
     """By the frozen network, whose parts are held against the logit: an encoder of somebody else's is either taken
     apart exactly, or refused by its name."""
     if epsilon is not None:
-        raise Mistake(f"epsilon={epsilon}: in this model lrp divides by nothing, so there is no epsilon to give.")
+        raise Mistake(f"epsilon={epsilon}: in this model lrp divides by nothing, so it takes no epsilon.")
     try:
         found = decompose(model, batch, target)
     except Mistake as refusal:

@@ -54,7 +54,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise Mistake(f"{folder / 'config.json'} cannot be read: {error}.") from None
     if not isinstance(config, dict):
-        raise Mistake(f"{folder / 'config.json'} is damaged: it is no JSON object.")
+        raise Mistake(f"{folder / 'config.json'} is damaged: it is not a JSON object.")
     return config
 
 
@@ -98,7 +98,7 @@ def _from_hub(name: str, revision: str | None, offline: bool) -> Path:
         if (folder / "config.json").is_file() and any(folder.glob("*.safetensors")):
             return folder
     except HFValidationError:
-        raise Mistake(f"there is no folder {name}, and it is no id of a model on the hub either.") from None
+        raise Mistake(f"there is no folder {name}, and it is not an id of a model on the hub either.") from None
     except (LocalEntryNotFoundError, OSError):
         pass
     if offline or not locate.fetches():

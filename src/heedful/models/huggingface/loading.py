@@ -140,7 +140,7 @@ def load_pipeline(pipeline: Any, **options: Any) -> Model:
     if task != "text-classification":
         raise Mistake(f"this is a pipeline for {task}: give one for text-classification or text-generation.")
     if unknown := sorted(set(options) - {"labels", "query", "long", "problem_type", "name"}):
-        raise Mistake(f"{unknown[0]!r} is no option of a pipeline, whose model is in memory as it is.")
+        raise Mistake(f"{unknown[0]!r} is not an option of a pipeline, whose model is in memory as it is.")
     applied = getattr(pipeline, "_postprocess_params", {}).get("function_to_apply")
     if applied is not None:
         options = {"problem_type": READ_BY[applied.value], **options}

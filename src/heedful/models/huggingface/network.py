@@ -279,7 +279,7 @@ class HuggingFaceNetwork:
         if query is not None and x_query is None:
             x_query = self.embed(query)
         x = found.take(x, x_query)  # (n, width, dim)
-        if not bool(found.present.all()):  # what stands at padding is no token of the text: see _keeps_apart
+        if not bool(found.present.all()):  # what stands at padding is not a token of the text: see _keeps_apart
             strange = self.embedding(torch.tensor(self._strange, device=self.device)).detach()  # (dim,)
             x = torch.where(found.present.unsqueeze(-1), x, strange.to(x.dtype))
         return Inputs(found.present, types, x=x, attended=attended)

@@ -117,7 +117,7 @@ class PieceEncoder:
         return Texts(flat, lengths, np.cumsum(lengths) - lengths, words_of >= 0, words_of, self.reserved)
 
     def ordinary(self, n: int) -> list[int]:
-        """At most `n` ids of pieces that are no special tokens, spread over the vocabulary.
+        """At most `n` ids of pieces that are not special tokens, spread over the vocabulary.
 
         Without a table of embeddings nobody knows which ids a model reads: then those of a text come first.
         """

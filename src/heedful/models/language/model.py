@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 
@@ -149,7 +149,7 @@ class LanguageModel(Model):
             shorter, longer = sorted((tuple(say), tuple(instead)), key=len)
             text = self.text.said(longer).text.strip()
             if shorter == longer:
-                raise Mistake(f"the model is asked why it says {text!r} and not {text!r}: give two that differ.")
+                raise Mistake(f"the two continuations are both {text!r}: give two that differ.")
             raise Mistake(
                 f"{self.text.said(shorter).text.strip()!r} is how {text!r} begins, so no token tells them apart: give "
                 "words of which neither begins with the other."
@@ -181,9 +181,3 @@ class LanguageModel(Model):
         if text.strip():
             return text
         return text.replace("\n", "⏎").replace("\t", "⇥").replace(" ", "␣") or self.text.names([token])[0]
-
-
-def relabelled(example: Example, names: tuple[str, str]) -> Example:
-    """The same question, with other names for its two answers."""
-    assert example.asked is not None
-    return replace(example, asked=replace(example.asked, names=names))

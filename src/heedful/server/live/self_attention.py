@@ -212,7 +212,7 @@ def read_changes(given: Sequence[str], operation: str, layers: int, heads: int) 
         layer, _, head = said.partition(".")
         numbers = [part for part in (layer, head) if part]
         if not layer or not all(part.isascii() and part.isdecimal() and len(part) < 6 for part in numbers):
-            raise Mistake(f"{operation}={said[:40]} is no head: 2.5 is head 5 of layer 2, 2 is all of layer 2.")
+            raise Mistake(f"{operation}={said[:40]} is not a head: 2.5 is head 5 of layer 2, 2 is all of layer 2.")
         which = range(heads) if not head else [int(head)]
         if int(layer) >= layers or any(one >= heads for one in which):
             raise Mistake(

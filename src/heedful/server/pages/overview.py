@@ -154,7 +154,7 @@ def _rows(
         try:
             bins = total(counts.get(tables[e.name], {})) if e.name in tables else []
             rows.append(_row(site, e, measure, bins, grades.get(e.name)))
-        except Exception as error:  # one run's files are no matter of the others
+        except Exception as error:  # one run's files are not a matter of the others
             unreadable[e.name] = f"its files are damaged ({type(error).__name__}: {error})."
     return rows, waiting, unreadable
 

@@ -141,7 +141,7 @@ class Library:
                 stamps[name] = files
             except Mistake as mistake:
                 broken[name] = str(mistake)
-            except Exception as error:  # whatever is wrong with one run is no matter of the others
+            except Exception as error:  # whatever is wrong with one run is not a matter of the others
                 broken[name] = f"its files are damaged ({type(error).__name__}: {error})."
         if stamps != self._stamps or broken != self.broken:
             self.version += 1

@@ -215,7 +215,7 @@ class StoredResults:
         shares: list[float | None] = []
         for row in rows:
             same = values.get(None if by is None else row[by], np.zeros(0))
-            known = row[column] is not None and row[column] == row[column] and len(same) > 0  # nan is no value
+            known = row[column] is not None and row[column] == row[column] and len(same) > 0  # nan is not a value
             shares.append(float(np.searchsorted(same, row[column]) / len(same)) if known else None)
         return shares
 
