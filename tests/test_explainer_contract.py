@@ -21,11 +21,13 @@ from heedful.models import AttentiveClassifier
 from heedful.records import Batch
 from zoo import ATTENTION_NAMES, ENCODER_NAMES, KINDS, N_LABELS, TaskName, batch, network, row, rows
 
-SURROGATES = ("lime", "shap")
+SURROGATES = ("lime", "shap", "removal_interactions", "shapley_interactions", "archipelago")
 FAST = {
     "lime": {"n_samples": 10, "max_samples": 10},
     "shap": {"n_permutations": 1},
     "integrated_gradients": {"n_steps": 8},
+    "integrated_hessians": {"n_steps": 4},
+    "shapley_interactions": {"n_samples": 10, "max_samples": 10},
 }
 METHODS = [name for name, explainer in EXPLAINERS.items() if explainer.needs <= AttentiveClassifier.can]
 # One axis at a time, then some of all: a method that holds on these has met every layer with every other.
@@ -156,7 +158,9 @@ def test_what_the_model_provably_ignores_gets_nothing(name: str, encoder: Encode
     assert scores.passage.abs().max() > 1e-6
 
 
-SHIFT_INVARIANT = {"attention", "gradient", "omission", "mask", "lime", "shap", "random", "uniform"}
+SHIFT_INVARIANT = {"attention", "gradient", "omission", "mask", "lime", "shap", "random", "uniform"} | {
+    *("removal_interactions", "shapley_interactions", "archipelago")
+}
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name in EXPLAINERS.places])
@@ -191,7 +195,10 @@ def test_what_explainers_declare_tells_the_usual_from_the_slow_and_the_rest() ->
     assert usual() == [
         *("attention", "gradient", "gradient_x_input", "integrated_gradients", "lrp", "occlusion", "omission")
     ]
-    assert [name for name, one in EXPLAINERS.items() if one.slow] == ["attention_flow", "lime", "shap"]
+    assert [name for name, one in EXPLAINERS.items() if one.slow] == [
+        *("attention_flow", "lime", "shap"),
+        *("integrated_hessians", "removal_interactions", "shapley_interactions", "archipelago"),
+    ]
     assert [name for name, one in EXPLAINERS.items() if one.is_control] == ["random", "uniform"]
     assert usual_control().name == "random"
     assert [name for name, one in EXPLAINERS.items() if one.in_layers] == [
@@ -221,7 +228,7 @@ def test_the_page_of_explainers_is_what_they_declare() -> None:
 def test_the_target_decides_what_is_explained(name: str) -> None:
     model, texts = network(task="several"), batch([6, 6], "several")
     first, second = (run(name, model, texts, torch.full((2,), c)).passage for c in (0, 1))
-    depends = EXPLAINERS[name].kind in ("sensitivity", "saliency")
+    depends = EXPLAINERS[name].kind in ("sensitivity", "saliency", "interaction")
     assert torch.equal(first, second) != depends
     assert N_LABELS["several"] > 2
 

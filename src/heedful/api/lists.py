@@ -13,6 +13,7 @@ from typing import Any
 EXTRAS = {
     "hf": ("transformers", "tokenizers", "datasets"),
     "surrogate": ("lime", "shap"),
+    "interactions": ("shapiq",),
     "ray": ("ray",),
     "web": ("duckdb", "fastapi", "uvicorn"),
 }

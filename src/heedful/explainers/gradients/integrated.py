@@ -78,7 +78,7 @@ def integrated_gradients(
         slopes = [_spread(part, before, len(a), new) for part, before in zip((passage, query), slopes, strict=True)]
         for some, room in cut_steps(model, batch, rows, len(a[new]), internal_batch_size):
             texts = batch.rows(some)
-            starts = _baselines(model, batch, some, texts, asked, bases)
+            starts = path_baselines(model, batch, some, texts, asked, bases)
             gradients = gradients_of(model)(model, texts, target[some], of, starts)
             if first:
                 change[some] = gradients.change(like)
@@ -163,7 +163,7 @@ def fejer(n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 @torch.no_grad()
-def _baselines(
+def path_baselines(
     model: Differentiable,
     batch: Batch,
     rows: Tensor,

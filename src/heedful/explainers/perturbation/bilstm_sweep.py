@@ -38,6 +38,7 @@ class Direction:
     projected_rest: Tensor  # (batch, length, features): what the other direction adds to the projection
     mask: Tensor  # (length, batch)
     ends: list[int]  # for each text a position after its last word; never rising
+    changing: list[int] | None = None  # (length,) of how many texts, the first ones, a word is changed; None: of all
 
 
 class SweepRows:
@@ -47,7 +48,7 @@ class SweepRows:
     laid out at first: slots 0, 1, 2, ..., and all texts again for each word.
     """
 
-    def __init__(self, original: Tensor, variants: int, C: int) -> None:
+    def __init__(self, original: Tensor, variants: int, C: int, whole: bool = True) -> None:
         batch, H = original.shape[1:]
         most = batch * (1 + variants)
         self.k = original.new_empty(most, H)  # h / 2
@@ -59,7 +60,7 @@ class SweepRows:
         self.text = self.order % batch
         self.k[:batch], self.c[:batch] = original
         self.n = batch  # rows in use
-        self.whole = True  # none was dropped
+        self.whole = whole  # none was dropped, or left out
 
     def append(self, reading: int, first_slot: int) -> None:
         """One more row for each of the texts that are still read: a copy of the original's."""
@@ -113,7 +114,7 @@ def _variants(
     slots = batch * (1 + stop - start)
     phi = original.new_full((last, slots), torch.nan)  # where it stays NaN, no row was followed so far
     projected = original.new_zeros(last, slots, frame.project.shape[1])
-    r = SweepRows(original, stop - start, frame.step.shape[1])
+    r = SweepRows(original, stop - start, frame.step.shape[1], frame.changing is None)
     reading = batch
     for s in range(begin, last + 1):
         if frame.ends[reading - 1] < s:
@@ -125,10 +126,11 @@ def _variants(
         n = stepped = r.n
         torch.index_select(frame.table[s], 0, r.text[:n], out=r.pre[:n])
         if start <= s < stop:
-            r.append(reading, batch * (1 + s - start))
+            entering = reading if frame.changing is None else min(reading, frame.changing[s])
+            r.append(entering, batch * (1 + s - start))
             if frame.new_table is not None:
                 stepped = r.n
-                r.pre[n:stepped] = frame.new_table[s, :reading]
+                r.pre[n:stepped] = frame.new_table[s, :entering]
         pre, k = r.pre[:stepped], r.k[:stepped]
         pre.addmm_(k, frame.step).sigmoid_()
         if s > 0:
@@ -137,10 +139,10 @@ def _variants(
             break
         _advance(pre, k, r.c[:stepped], r.u[:stepped])
         if states is not None and stepped > n:
-            states[:reading, s] = 2 * r.k[n:stepped]
+            states[: stepped - n, s] = 2 * r.k[n:stepped]
         if tolerance > 0 and s % CHECK_EVERY == 0:
             r.keep(_apart(r, reading, tolerance))
-    return _sums(frame, phi, projected, start, stop, tolerance > 0), original
+    return _sums(frame, phi, projected, start, stop, tolerance > 0 or frame.changing is not None), original
 
 
 def _advance(pre: Tensor, k: Tensor, c: Tensor, u: Tensor) -> None:

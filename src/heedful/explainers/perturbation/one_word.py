@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from heedful.errors import Mistake
-from heedful.explainers.perturbation.edits import Edited, Edits, Operator, hiding
+from heedful.explainers.perturbation.edits import Edited, Edits, Operator, edit, hiding
 from heedful.explainers.perturbation.one_word_bilstm import bilstm_contexts, lstm_contexts
 from heedful.explainers.perturbation.one_word_local import local_contexts
 from heedful.explainers.perturbation.perturb import Progress, ask, check_token, embed_edited, evaluating, predict
@@ -201,6 +202,33 @@ def _passage(
     assert original is not None
     assert changed is not None
     return OneWord(original, changed, len(batch) + words)
+
+
+def delete_two_words(model: AttentiveClassifier, text: Batch, internal_batch_size: int | None = None) -> Tensor:
+    """Logits of one text whole, without each word of its passage, and without every two: (1 + n + n (n - 1) / 2,
+    outputs), pairs in the order of `np.triu_indices(n, 1)`.
+
+    The text is read without each word, and of these texts every later word is deleted through the structure of the
+    encoder: no pair is read twice.
+    """
+    contexts = CONTEXTS[type(model.encoder)]
+    n = int(text.passage.mask.sum())
+    with evaluating(model), torch.no_grad():
+        edits = Edits.each_word(text.passage)
+        shorter = edit(text.passage, edits, np.arange(n), "delete").tokens  # (n, length - 1)
+        every = replace(text.rows(torch.zeros(n, dtype=torch.long, device=shorter.ids.device)), passage=shorter)
+        place = (shorter.mask.cumsum(1) - 1).masked_fill(~shorter.mask, -1)  # (n, length - 1) of the words that stay
+        changing = place >= torch.arange(n, device=place.device).unsqueeze(1)
+        one, two = [], []
+        for group, rows in _groups(model, every, internal_batch_size):
+            some = every.rows(group)
+            out = model(some)
+            tokens, later = some.passage, changing[group]
+            reading = TextsRead(out.x, out.h, tokens.present, tokens.mask, out.query, None, later)
+            logits = model.decoder.readout(contexts(model, reading, rows, 0.0), out.query, some.candidates)
+            one.append(out.logits)
+            two.append(logits[later])
+        return torch.cat([model(text).logits, *one, *two])
 
 
 def _groups(model: AttentiveClassifier, batch: Batch, internal_batch_size: int | None) -> Iterator[tuple[Tensor, int]]:

@@ -105,6 +105,7 @@ def _frame(model: AttentiveClassifier, lstm: nn.LSTM, side: int, reading: TextsR
         projected_rest=h[..., other] @ first.weight[:, other].T,
         mask=mask.T,
         ends=ends.flip(0).cummax(0).values.flip(0).tolist(),
+        changing=None if reading.changing is None else reading.changing.sum(0).tolist(),
     )
 
 

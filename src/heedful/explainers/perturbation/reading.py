@@ -20,6 +20,9 @@ class TextsRead:
     mask: Tensor  # (batch, length)
     query: Tensor | None  # (batch, hidden)
     new: Tensor | None  # (batch, length, dim): word t is embedded as new_t; None: it is deleted
+    # (batch, length) the words that are changed, None: all. At each position, and in either direction, those of the
+    # first texts: texts that have a word there are followed by those that have not.
+    changing: Tensor | None = None
 
     def turned(self) -> TextsRead:
         """Each text turned around within its own length, where `present` is the same."""
@@ -27,7 +30,10 @@ class TextsRead:
         x, h = reverse_rows(self.x, index), reverse_rows(self.h, index)
         mask = reverse_rows(self.mask.unsqueeze(-1), index).squeeze(-1)
         new = None if self.new is None else reverse_rows(self.new, index)
-        return TextsRead(x, h, self.present, mask, self.query, new)
+        changing = self.changing
+        if changing is not None:
+            changing = reverse_rows(changing.unsqueeze(-1), index).squeeze(-1)
+        return TextsRead(x, h, self.present, mask, self.query, new, changing)
 
 
 # Attention over some of the words, in a form that can be put together.
