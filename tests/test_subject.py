@@ -425,10 +425,6 @@ def saved(folder: Path, family: str, kind: str, sizes: dict[str, Any]) -> Any:
 @pytest.mark.parametrize(
     ("family", "kind", "sizes", "sentence", "trains"),
     [
-        ("Bert", "BertForTokenClassification", zoo.SIZES, "it labels the words of a text one by one", True),
-        ("Llama", "LlamaForTokenClassification", zoo.GROUPED, "it labels the words of a text one by one", True),
-        ("Bert", "BertForQuestionAnswering", zoo.SIZES, "it marks the answer to a question in a text", True),
-        ("Bert", "BertForMaskedLM", zoo.SIZES, "a masked language model", True),
         ("Bert", "BertModel", zoo.SIZES, "(a BertModel) is not a trained classifier", True),
         ("Bert", "BertForMultipleChoice", zoo.SIZES, "it chooses one of several texts", True),
         ("T5", "T5EncoderModel", T5, "(a T5EncoderModel) is not a trained classifier", False),

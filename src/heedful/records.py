@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-TaskType = Literal["classification", "qa", "nli", "generation"]
+TaskType = Literal["classification", "qa", "nli", "generation", "places"]
 Split = Literal["train", "dev", "test"]
 TokenizerName = Literal["spacy", "whitespace", "words", "words_and_digits", "words_and_signs", "keras", "babi"]
 # Bastings & Filippova 2020, section 3.1; an interaction is of several words together (section 6).
@@ -81,6 +81,20 @@ class NextToken:
 
 
 @dataclass(frozen=True, slots=True)
+class AtPlaces:
+    """A question to a model that answers at places of a text: is the answer `this` there, and not `that`?
+
+    A tagger gives each word a label, a masked language model each gap a token, and a model that marks an answer says
+    where it begins and where it ends. An answer at several places is one: all of it holds, or it does not.
+    """
+
+    places: tuple[tuple[Part, int], ...]  # the token of each place; then those of `that`, where it stands elsewhere
+    this: tuple[int, ...]  # at each place: the number of a label or of a token; of a span which end it is
+    that: tuple[int, ...] | None = None  # None: any other answer
+    names: tuple[str, str] = ("anything else", "this")  # of that and of this, as a person reads them
+
+
+@dataclass(frozen=True, slots=True)
 class Saying:
     """What data say that a model is asked about: why it says this next, and not that.
 
@@ -105,7 +119,8 @@ class Example:
     query: Words | None = None
     evidence: tuple[int, ...] | None = None  # positions in `passage` that decide the label, where known
     candidates: tuple[int, ...] | None = None  # the labels that can be answers here (QA); None: all
-    asked: NextToken | None = None  # of models that generate: `query` is then what has been said so far
+    # Of models that generate (`query` is then what has been said so far), and of those that answer at places.
+    asked: NextToken | AtPlaces | None = None
     saying: Saying | None = None  # of data for models that generate, before it is known what tokens a model has
 
 
@@ -156,6 +171,9 @@ class Tokens:
     both. Where words are split into pieces, `word_index` says which word a token belongs to (-1: none). For models
     that read sentences, `sentence_index` says which sentence it belongs to (-1: none); it never falls within a text.
     `hidden` words keep their place and are shut out of attention: they are present, and not in `mask`.
+    `places` marks the tokens that a question is about (`AtPlaces`), bit k those of its place k. They move with their
+    tokens when a text is edited. A token that is asked about is never deleted: the mask stands in its place, or the
+    unknown word, or where a model has neither the padding.
     """
 
     ids: Tensor  # (batch, length) long
@@ -165,6 +183,7 @@ class Tokens:
     reserved: Reserved = Reserved()
     sentence_index: Tensor | None = None  # (batch, length) long; None: not known
     hidden: Tensor | None = None  # (batch, length) bool; None: no word is
+    places: Tensor | None = None  # (batch, length) long; None: none is asked about
 
     def to(self, device: torch.device) -> Tokens:
         return self._with(lambda part: part.to(device))
@@ -177,15 +196,21 @@ class Tokens:
         return self._with(lambda part: part[which, :length])
 
     def _with(self, change: Callable[[Tensor], Tensor]) -> Tokens:
-        word, sentence, hidden = (
-            None if part is None else change(part) for part in (self.word_index, self.sentence_index, self.hidden)
+        word, sentence, hidden, places = (
+            None if part is None else change(part)
+            for part in (self.word_index, self.sentence_index, self.hidden, self.places)
         )
-        return Tokens(change(self.ids), change(self.present), change(self.mask), word, self.reserved, sentence, hidden)
+        ids, present, mask = change(self.ids), change(self.present), change(self.mask)
+        return Tokens(ids, present, mask, word, self.reserved, sentence, hidden, places)
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The questions of a batch to a model that generates, as token ids; -1 fills rows up."""
+    """The questions of a batch, as numbers; -1 fills rows up.
+
+    To a model that generates they are token ids. To one that answers at places (`Tokens.places`) column k of `this` is
+    the answer at place k, and so is column k of `that`, which of spans stands at place k + the width of `this`.
+    """
 
     this: Tensor  # (batch, most) long
     that: Tensor  # (batch, most) long; a row of -1 alone: any other token

@@ -217,6 +217,7 @@ MODEL_FAMILIES: Registry[ModelFamily] = Registry(
     {
         "run": "heedful.engine.sources.models:RUN_FOLDERS",
         "language": "heedful.engine.sources.language:LANGUAGE_MODELS",
+        "places": "heedful.engine.sources.places:PLACES_MODELS",
         "huggingface": "heedful.engine.sources.huggingface:CHECKPOINTS",
     },
 )

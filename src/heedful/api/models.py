@@ -52,6 +52,7 @@ def wrap(model: Any, tokenizer: Any = None, **options: Any) -> Model:
         if tokenizer is None:
             raise Mistake(f"{type(model).__name__} reads token ids: give its tokenizer, too: wrap(module, tokenizer).")
         from heedful.models.huggingface import wrap as wrap_module
+        from heedful.models.huggingface.kinds import answered_at_places
         from heedful.models.language.loading import module_generates, wrap_language_model
 
         if module_generates(model):
@@ -59,6 +60,15 @@ def wrap(model: Any, tokenizer: Any = None, **options: Any) -> Model:
                 raise Mistake(f"{unknown[0]!r} is not an option of a language model. They are: name, language.")
             return wrap_language_model(model, tokenizer, **options)
 
+        if answered_at_places(type(model).__name__) is not None or "kind" in options:
+            from heedful.models.places.loading import wrap_places_model
+
+            if unknown := sorted(set(options) - {"name", "labels", "kind"}):
+                raise Mistake(
+                    f"{unknown[0]!r} is not an option of a model that answers at places of a text. They are: name, "
+                    "labels, kind."
+                )
+            return wrap_places_model(model, tokenizer, **options)
         return wrap_module(model, tokenizer, **options)
     if tokenizer is not None:
         raise Mistake("a function reads texts: it has no use for a tokenizer.")

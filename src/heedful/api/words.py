@@ -47,6 +47,7 @@ def explain(
     say: str | Sequence[str] | None = None,
     instead: str | Sequence[str] | None = None,
     tokens: int | None = None,
+    word: str | int | None = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> Explanation:
@@ -63,6 +64,10 @@ def explain(
     Of a language model `texts` are prompts, or chats (messages of role and content). Explained is each token of what it
     is to `say`, of the word that it would say next, or of so many `tokens`; with `instead`, why it says the one and not
     the other, in the token in which the two begin to differ.
+
+    Of a tagger each entity that it finds is explained, or the `word` that is named; `target` is a label, `instead`
+    another. Of a masked language model `say` and `instead` are words for the gap, of one that marks an answer
+    (`queries` are the questions) words of the text.
     """
     progress = progress or Progress(quiet=True)
     told = subject_options(
@@ -80,9 +85,16 @@ def explain(
         given = texts if data is None else [*subject.read(limit).examples.values()]
         examples = explained(loaded, given, target, say, instead, tokens)
         target = loaded.labels[1]
-    elif say is not None or instead is not None or tokens is not None:
+    elif loaded.task == "places":
+        if tokens is not None:
+            raise Mistake(f"{loaded.name} says no tokens in a row: tokens is for language models.")
+        given = ([] if texts is None else texts) if data is None else [*subject.read(limit).examples.values()]
+        examples = about_places(loaded, given, queries, target, say, instead, word)
+        target = loaded.labels[1]
+    elif (stray := refused(say=say, instead=instead, tokens=tokens, word=word)) is not None:
         raise Mistake(
-            f"{loaded.name} is a classifier, which says nothing: say, instead and tokens are for language models."
+            f"{loaded.name} is a classifier, which says nothing: {stray} is for language models and for models that "
+            "answer at places of a text."
         )
     elif data is not None:
         examples = [*subject.read(limit).examples.values()]
@@ -246,6 +258,35 @@ def as_examples(model: Model, texts: Sequence[str] | Sequence[Example], queries:
 def generates(model: Model) -> bool:
     """Whether it is a language model."""
     return "generates" in model.network.can
+
+
+def about_places(
+    model: Model, given: Any, queries: Sequence[str] | None, target: object, say: object, instead: object, word: object
+) -> list[Example]:
+    """The questions to a model that answers at places of a text; examples that ask already stay as they are."""
+    from heedful.models.places.model import PlacesModel, Told
+
+    assert isinstance(model, PlacesModel)
+    for name, value in (("target", target), ("say", say), ("instead", instead)):
+        if value is not None and not isinstance(value, str):
+            raise Mistake(f"{name}={short(value)}: give it as a text, one for all texts.")
+    if word is not None and (not isinstance(word, str | int) or isinstance(word, bool)):
+        raise Mistake(f"word={short(word)}: give a word as it is written, or its number from 1.")
+    label, this, that = (None if one is None else str(one) for one in (target, say, instead))
+    told = Told(label, this, that, word)
+    texts = as_list(given, "texts")
+    if any(isinstance(text, Example) for text in texts):
+        if told != Told():
+            raise Mistake("examples say themselves what is asked: leave out target, say, instead and word.")
+        return as_examples(model, texts, queries)
+    if not texts:
+        raise Mistake("there is no text.")
+    return model.questions(texts, queries, told)
+
+
+def refused(**given: object) -> str | None:
+    """The name of what was given and makes no sense."""
+    return next((name for name, value in given.items() if value is not None), None)
 
 
 def as_list(given: Any, what: str) -> list[Any]:

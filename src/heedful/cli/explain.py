@@ -86,11 +86,17 @@ def explain(
     say: Annotated[
         str | None,
         typer.Option(
-            help="Language models: the continuation to explain. By default the word the model would say next."
+            help="Language models: the continuation to explain. By default the word the model would say next. Masked "
+            "language models: the word in the gap. Question answering: the answer, as it stands in the text."
         ),
     ] = None,
     instead: Annotated[
-        str | None, typer.Option(help="Language models: explain why it says that rather than this.")
+        str | None,
+        typer.Option(help="Explain why the model says that rather than this. (Taggers: another label for the word.)"),
+    ] = None,
+    word: Annotated[
+        str | None,
+        typer.Option(help="Taggers: the word to explain, or its number from 1. By default each entity that is found."),
     ] = None,
     tokens: Annotated[
         int | None, typer.Option(min=1, help="Language models: explain this many tokens of the answer.")
@@ -137,10 +143,12 @@ def explain(
     Example: heedful explain runs/sst-bilstm-additive-s0-1a2b3c4d "a waste of time" -m attention -m lrp:epsilon=0.01
 
     Example: heedful explain my-language-model "The keys to the cabinet" --say are --instead is -m lrp
+
+    Example: heedful explain my-tagger "Angela Merkel visited Paris" --word Paris --instead PER
     """
     from heedful import api
     from heedful.api.language import explained, read_chat
-    from heedful.api.words import as_examples, explain_examples
+    from heedful.api.words import about_places, as_examples, explain_examples, refused
     from heedful.data.formats.tables import file_format
     from heedful.engine.sources.subject import Subject
 
@@ -173,11 +181,17 @@ def explain(
         given_prompts = [*prompts, *typed] if data is None else [*subject.read(limit).examples.values()]
         examples = explained(loaded, given_prompts, target, say, instead, tokens)
         target = loaded.labels[1]
-    elif given_to := [
-        f"--{n}" for n, v in (("say", say), ("instead", instead), ("tokens", tokens), ("chat", chat)) if v
-    ]:
+    elif subject.source.task == "places":
+        if tokens is not None or chat is not None:
+            raise Mistake(f"{subject.source.name} writes no text: --tokens and --chat are for language models.")
+        loaded = subject.load()
+        asked = typed if data is None else [*subject.read(limit).examples.values()]
+        examples = about_places(loaded, asked, query or None, target, say, instead, word)
+        target = loaded.labels[1]
+    elif (stray := refused(say=say, instead=instead, tokens=tokens, chat=chat, word=word)) is not None:
         raise Mistake(
-            f"{subject.source.name} is a classifier, which says nothing: {given_to[0]} is for language models."
+            f"{subject.source.name} is a classifier, which says nothing: --{stray} is for language models and for "
+            "models that answer at places of a text."
         )
     elif data is not None:
         examples = [*subject.read(limit).examples.values()]

@@ -35,7 +35,7 @@ from heedful.explanation.columns import (
 )
 from heedful.explanation.drawing import checked
 from heedful.explanation.views import PARTS, join_cells, places, strings, text_columns
-from heedful.records import AnswerKind, Batch, Example, Part, Tokens, Words
+from heedful.records import AnswerKind, Batch, Example, NextToken, Part, Tokens, Words
 
 UNTRAINED = "the unknown word, which the model never saw in training: train with --set mask_words=0.5"
 Answer = dict[str, NDArray[Any]]  # what one method says of some texts, by name
@@ -155,7 +155,7 @@ class Collector:
             self._scores(answers, order),
             to_example_order(np.concatenate(self.probabilities), order).ravel(),
             join_cells([kept[i] for i in range(n) for kept in self.cells if i in kept]),
-            tuple("next token" if self.examples[0].asked else kind for _ in label_sets),
+            tuple("next token" if isinstance(self.examples[0].asked, NextToken) else kind for _ in label_sets),
         )
 
     def _label_sets(self, labels: tuple[str, ...]) -> tuple[tuple[tuple[str, ...], ...], Ints]:

@@ -173,7 +173,7 @@ def token_budget(network: Network, most: int) -> int:
 # the last one), in chosen layers.
 
 
-Reads = Literal["first", "last"]  # the token that a checkpoint's classifier reads
+Reads = Literal["first", "last", "asked"]  # the token that a checkpoint's answer is read from
 
 
 def read_attention(output: Any, batch: Batch, reads: Reads, layers: Sequence[int] | None) -> Tensor:

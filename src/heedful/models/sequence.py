@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from heedful.errors import Mistake
-from heedful.records import Batch
+from heedful.records import Batch, Tokens
 
 Long = Literal["windows", "truncate", "refuse"]  # what is done about a text that is longer than a model reads
 Side = Literal["right", "left"]  # where padding goes
@@ -160,6 +160,20 @@ def split(values: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
     place = torch.arange(batch.query.ids.shape[1], device=values.device) + passage.present.sum(1, keepdim=True)
     found = values.gather(1, place.clamp(max=values.shape[1] - 1))  # (batch, query length)
     return first, found * batch.query.present
+
+
+def asked_places(batch: Batch) -> Tensor:
+    """(batch, width) which places of sequences a question is about."""
+    marks = [torch.zeros_like(part.ids) if part.places is None else part.places for part in parts(batch)]
+    found = sequences(batch)
+    taken = found.take(marks[0], marks[1] if len(marks) > 1 else None) * found.present
+    if not bool((taken != 0).any()):
+        raise Mistake("row='asked' is for models that answer at places of a text: this question is about none.")
+    return taken != 0
+
+
+def parts(batch: Batch) -> list[Tokens]:
+    return [batch.passage] if batch.query is None else [batch.passage, batch.query]
 
 
 def present(batch: Batch, width: int) -> Tensor:

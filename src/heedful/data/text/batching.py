@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Protocol
 
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from heedful.data.text.sentences import sentence_begins
 from heedful.errors import Mistake
-from heedful.records import Asked, Batch, Example, Part, Reserved, Tokens, Words
+from heedful.records import Asked, AtPlaces, Batch, Example, NextToken, Part, Reserved, Tokens, Words
 
 Ints = NDArray[np.int64]
 CPU = torch.device("cpu")
@@ -39,6 +39,7 @@ class Texts:
     word_index: Ints | None = None  # (all tokens,) the word a token belongs to, -1: none; None: see `Tokens`
     reserved: Reserved = field(default_factory=Reserved)
     sentence_index: Ints | None = None  # (all tokens,) the sentence a token belongs to, -1: none; None: not known
+    places: Ints | None = None  # (all tokens,) which places of a question stand there: see `Tokens`
 
     def tokens(self, indices: Ints) -> Tokens:
         """The chosen texts, padded to the longest of them."""
@@ -55,8 +56,11 @@ class Texts:
             None if index is None else torch.from_numpy(np.where(mask, index.take(at, mode="clip"), -1))
             for index in (self.word_index, self.sentence_index)
         )
+        places = None
+        if self.places is not None:
+            places = torch.from_numpy(np.where(present, self.places.take(at, mode="clip"), 0))
         padded = [torch.from_numpy(part) for part in (ids, present, mask)]
-        return Tokens(padded[0], padded[1], padded[2], word, self.reserved, sentence)
+        return Tokens(padded[0], padded[1], padded[2], word, self.reserved, sentence, None, places)
 
     def padded(self, values: NDArray[np.bool_], indices: Ints) -> Tensor:
         """One value for each token, (all tokens,), of the chosen texts: (batch, length), False on padding."""
@@ -165,11 +169,11 @@ def encode(
     """
     _check(examples, n_labels)
     queries = [example.query for example in examples if example.query is not None]
-    if any(example.asked for example in examples):  # of models that generate: nothing may have been said so far
+    if any(isinstance(example.asked, NextToken) for example in examples):  # nothing may have been said so far
         queries = [NOTHING if example.query is None else example.query for example in examples]
     labels = [example.label for example in examples if example.label is not None]
     evidence = [example.evidence for example in examples if example.evidence is not None]
-    passages = text.encode([example.passage for example in examples], "passage")
+    passages = _with_places(text.encode([example.passage for example in examples], "passage"), examples, "passage")
     targets = {}
     if evidence:
         name = EVIDENCE if len(evidence) == len(examples) else SOME_EVIDENCE
@@ -178,7 +182,7 @@ def encode(
         targets[SENTENCE_BEGINS] = passages.mark_words([sentence_begins(e.passage) for e in examples])
     return Encoded(
         passages=passages,
-        queries=text.encode(queries, "query") if queries else None,
+        queries=_with_places(text.encode(queries, "query"), examples, "query") if queries else None,
         candidates=_candidates(examples, n_labels),
         labels=np.array(labels, dtype=np.int64) if len(labels) == len(examples) else None,
         device=device,
@@ -187,8 +191,21 @@ def encode(
     )
 
 
+def _with_places(texts: Texts, examples: Sequence[Example], part: Part) -> Texts:
+    """Texts that know which of their tokens are asked about."""
+    asked = [example.asked.places if isinstance(example.asked, AtPlaces) else () for example in examples]
+    if not any(asked):
+        return texts
+    marks = np.zeros(len(texts.flat), dtype=np.int64)
+    for begin, places in zip(texts.begins.tolist(), asked, strict=True):
+        for number, (of, token) in enumerate(places):
+            if of == part:
+                marks[begin + token] |= 1 << number
+    return replace(texts, places=marks)
+
+
 def _asked(examples: Sequence[Example]) -> tuple[Ints, Ints, Ints] | None:
-    """The questions to a model that generates, filled up with -1."""
+    """The questions that examples ask, filled up with -1."""
     asked = [example.asked for example in examples if example.asked is not None]
     if not asked:
         return None
@@ -199,7 +216,7 @@ def _asked(examples: Sequence[Example]) -> tuple[Ints, Ints, Ints] | None:
             row[len(row) - len(some) if at_end else 0 :][: len(some)] = some
         return made
 
-    phrases = filled([one.phrase for one in asked], at_end=True)
+    phrases = filled([one.phrase if isinstance(one, NextToken) else () for one in asked], at_end=True)
     return filled([one.this for one in asked]), filled([one.that or () for one in asked]), phrases
 
 
@@ -257,9 +274,10 @@ def _check(examples: Sequence[Example], n_labels: int) -> None:
     for example in examples:
         if len(example.passage) == 0:
             raise Mistake(f"{example.id} has no words.")
-        if example.query is not None and len(example.query) == 0 and example.asked is None:
+        speaks = isinstance(example.asked, NextToken)
+        if example.query is not None and len(example.query) == 0 and not speaks:
             raise Mistake(f"{example.id} has no words in its query.")
-        if example.asked is None and (example.query is None) != (examples[0].query is None):
+        if not speaks and (example.query is None) != (examples[0].query is None):
             raise Mistake(f"{example.id} and {examples[0].id} differ: either all examples have a query or none.")
         for label in (example.label, *(example.candidates or ())):
             if label is not None and not 0 <= label < n_labels:

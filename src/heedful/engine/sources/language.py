@@ -21,12 +21,6 @@ if TYPE_CHECKING:
     from heedful.models.model import Model
 
 OPTIONS = ("revision", "dtype", "offline", "language")
-GENERATES = (
-    "ForCausalLM",
-    "LMHeadModel",
-    "ForConditionalGeneration",
-    "MTModel",
-)  # how transformers names classes that generate
 
 
 class LanguageModelSource(CheckpointSource):
@@ -64,6 +58,8 @@ class LanguageModels:
 
     def claims(self, what: str | Path) -> bool:
         """Only what is here: of an id that was never fetched nobody knows what it is."""
+        from heedful.models.huggingface.kinds import GENERATES
+
         if not CHECKPOINTS.claims(what):
             return False
         where = Path(str(what).removeprefix(PREFIX).partition("?")[0])

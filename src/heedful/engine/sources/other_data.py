@@ -78,6 +78,11 @@ def as_the_model_reads(
         from heedful.models.language.decisions import decisions
 
         return decisions(source.load(torch_device(None)), examples)
+    if source.task == "places":
+        from heedful.engine.running.processors import torch_device
+        from heedful.models.places.model import surest
+
+        return surest(source.load(torch_device(None)), examples)
     if task == "generation":
         raise Mistake(f"{dataset} is a corpus of prompts for language models, and {source.name} is a classifier.")
     asks, asked = source.task != "classification", task != "classification"

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from heedful.errors import Mistake
 from heedful.experiments.framework.experiment import Chunk, Floats, Ints
-from heedful.explainers.attention.weights import Row, attention_row, row_of
+from heedful.explainers.attention.weights import Row, attention_row, looking, row_of
 from heedful.models.attentive.hierarchical import find_sentences
 from heedful.models.attentive.latent import LatentClassifier
 from heedful.models.link import Link
@@ -300,7 +300,8 @@ def observer(network: Network, view: View | None = None, general: bool = False) 
         weights = attends.attentions(batch, chosen.layer)  # (B, 1, heads, to, from)
         heads: Sequence[int] | None = chosen.heads
         there = present(batch, weights.shape[-1])
-        row = attention_row(weights, there, 0, heads, chosen.row or row_of(network))  # (B, from)
+        seen_from = chosen.row or row_of(network)
+        row = attention_row(weights, looking(batch, there, seen_from), 0, heads, seen_from)  # (B, from)
         front, real = real_words_first(batch.passage.mask)
         output = network(batch)
         return EditedAttention(

@@ -19,6 +19,7 @@ from heedful.explainers.attention.self_attention import mean_row, present_places
 from heedful.explainers.attention.weights import Heads, Row, head_numbers, token_scores
 from heedful.explainers.explainer import Scores
 from heedful.models.network import SelfAttends, layer_number
+from heedful.models.sequence import asked_places
 from heedful.records import Batch
 
 UNIT = 2**29  # SciPy's flows are whole numbers of 32 bits: capacities are rounded to 1 / UNIT
@@ -38,7 +39,7 @@ def rollout(
     rolled = maps[:, 0]
     for one in maps.unbind(1)[1 : layer_number(layer, maps.shape[1]) + 1]:
         rolled = one @ rolled
-    return token_scores(mean_row(rows_of(rolled, batch, seen_from), batch), batch, len(batch))
+    return token_scores(mean_row(rows_of(rolled, batch, seen_from), batch, seen_from), batch, len(batch))
 
 
 def attention_flow(
@@ -68,9 +69,12 @@ def attention_flow(
         )
     maps = with_residual(weights_of(model, batch), heads, batch)
     maps = maps[:, : layer_number(layer, maps.shape[1]) + 1]
+    asked = asked_places(batch) if seen_from == "asked" else None
+    if asked is not None and int(asked.sum(1).max()) > 1:
+        raise Mistake("attention_flow is seen from one place, and this question is about several: use rollout.")
     flows = torch.zeros(len(batch), maps.shape[-1], dtype=torch.float64)
     for i, n in enumerate(sizes.tolist()):
-        top = 0 if seen_from == "first" else n - 1
+        top = (0 if seen_from == "first" else n - 1) if asked is None else int(asked[i].long().argmax())
         flows[i, :n] = torch.from_numpy(max_flows(maps[i, :, :n, :n].double().cpu().numpy(), top))
     return token_scores(flows.to(maps), batch, len(batch))
 

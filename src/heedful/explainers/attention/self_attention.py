@@ -10,7 +10,7 @@ from torch import Tensor
 from heedful.errors import one_of
 from heedful.explainers.attention.weights import ROWS, Row, row_of
 from heedful.models.network import Attends
-from heedful.models.sequence import sequences
+from heedful.models.sequence import asked_places, sequences
 from heedful.records import Batch
 
 
@@ -40,7 +40,7 @@ def row_name(model: Attends, row: Row | None) -> Row:
 def rows_of(maps: Tensor, batch: Batch, row: Row) -> Iterator[Tensor]:
     """The rows that are looked from: (batch, ..., to, from) -> (batch, ..., from), one, or each where all count."""
     last = present_places(batch).sum(1) - 1  # (batch,)
-    if row == "mean":
+    if row in ("mean", "asked"):
         yield from maps.unbind(-2)
     elif row == "first":
         yield maps.select(-2, 0)
@@ -48,12 +48,12 @@ def rows_of(maps: Tensor, batch: Batch, row: Row) -> Iterator[Tensor]:
         yield maps[torch.arange(len(maps), device=maps.device), ..., last, :]
 
 
-def mean_row(rows: Iterator[Tensor], batch: Batch) -> Tensor:
-    """The mean of the rows of present tokens, or the one row that there is: (batch, from)."""
+def mean_row(rows: Iterator[Tensor], batch: Batch, row: Row) -> Tensor:
+    """The mean of the rows that are looked from, or the one row that there is: (batch, from)."""
     each = list(rows)
     if len(each) == 1:
         return each[0]
-    there = present_places(batch)  # (batch, to)
+    there = asked_places(batch) if row == "asked" else present_places(batch)  # (batch, to)
     total = torch.stack([one * at.unsqueeze(1) for one, at in zip(each, there.unbind(1), strict=True)]).sum(0)
     return total / there.sum(1, keepdim=True)
 

@@ -59,7 +59,7 @@ def attention_x_norm(
             (one.transpose(1, 2).unsqueeze(2) @ f).squeeze(2).norm(dim=-1)  # (texts, from)
             for one in rows_of(alpha, group, seen_from)
         )
-        values[rows, :n] = mean_row(norms, group)
+        values[rows, :n] = mean_row(norms, group, seen_from)
     return token_scores(values, batch, (len(chosen) + 2) * len(batch))
 
 

@@ -54,5 +54,5 @@ def value_zeroing(
         maps[asked, :n, column] = distance.clamp(min=0) * there[asked, :n]
     total = maps.sum(-1, keepdim=True)
     maps = maps / torch.where(total > 0, total, 1.0)
-    scores = mean_row(rows_of(maps, batch, seen_from), batch)
+    scores = mean_row(rows_of(maps, batch, seen_from), batch, seen_from)
     return token_scores(scores.to(own.dtype), batch, len(batch) + len(text))

@@ -12,14 +12,14 @@ from heedful.errors import Mistake, one_of
 from heedful.explainers.explainer import Scores, scores_of_tokens
 from heedful.models.attentive.classifier import AttentiveOutput
 from heedful.models.network import Attends, Network, Output, layer_number
+from heedful.models.sequence import asked_places, split
 from heedful.models.sequence import present as present_of
-from heedful.models.sequence import split
 from heedful.records import Batch
 
-Row = Literal["first", "last", "mean"]
+Row = Literal["first", "last", "mean", "asked"]
 Kind = Literal["cross", "decoder", "encoder"]
 Heads = int | Sequence[int] | None  # of a layer; None: all of them
-ROWS: tuple[Row, ...] = ("first", "last", "mean")
+ROWS: tuple[Row, ...] = ("first", "last", "mean", "asked")  # asked: the places that a question is about
 
 
 def attention(
@@ -36,10 +36,10 @@ def attention(
     """alpha_t, the same for every target (Bastings & Filippova 2020, equation 1).
 
     Where there are several: the mean over `heads` (None: all) of one `layer` (-1: the last), seen from one position
-    (`row`: the first, where classifiers have [CLS]; the last, where decoders read; or the mean over all; None: the one
-    that the model's classifier reads). `kind`, of an encoder-decoder: what is said looks at the source ("cross", unless
-    told otherwise), at what was said before ("decoder"), or the source at itself ("encoder"). A query gets scores where
-    the model attends to it.
+    (`row`: the first, where classifiers have [CLS]; the last, where decoders read; the places that are asked about;
+    or the mean over all; None: the one that the model's answer is read from). `kind`, of an encoder-decoder: what is
+    said looks at the source ("cross", unless told otherwise), at what was said before ("decoder"), or the source at
+    itself ("encoder"). A query gets scores where the model attends to it.
     output: what the model says of the batch, where that is known already and holds its attention.
     """
     if isinstance(output, AttentiveOutput):
@@ -49,7 +49,7 @@ def attention(
         with torch.no_grad():
             weights = model.attentions(batch, layer, **of_kind(model, kind))  # (batch, 1, heads, to, from)
     there = present_of(batch, weights.shape[-1])  # (batch, from)
-    values = attention_row(weights, there, 0, heads, row or row_of(model))  # (batch, from)
+    values = attention_row(weights, looking(batch, there, row or row_of(model)), 0, heads, row or row_of(model))
     return token_scores(values, batch, len(batch))
 
 
@@ -72,6 +72,11 @@ def row_of(model: Network) -> Row:
     """The place that a model's classifier reads: the first, unless it says otherwise."""
     found: Row = getattr(model, "reads", "first")
     return found
+
+
+def looking(batch: Batch, present: Tensor, row: Row) -> Tensor:
+    """The places that attention is seen from, where it is a mean over some: (batch, to)."""
+    return asked_places(batch)[:, : present.shape[1]] if row == "asked" else present
 
 
 def attention_row(weights: Tensor, present: Tensor, layer: int, heads: Heads, row: Row) -> Tensor:

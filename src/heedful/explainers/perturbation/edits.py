@@ -95,6 +95,12 @@ def hiding(tokens: Tokens, token: int | None) -> int:
 def _without(tokens: Tokens, gone: Tensor) -> Tokens:
     """Only the tokens that stay, moved together. Those that go are written to one last column, then cut."""
     n, length = tokens.ids.shape
+    ids = tokens.ids
+    if tokens.places is not None:  # what is asked about cannot go: it is hidden
+        asked = gone & (tokens.places != 0)
+        hidden = tokens.reserved.replacement
+        ids = ids.masked_fill(asked, tokens.reserved.filler if hidden is None else hidden)
+        gone = gone & ~asked
     stay = tokens.present & ~gone  # (n, length)
     lengths = stay.sum(1, keepdim=True)  # (n, 1)
     longest = max(1, int(lengths.max()))
@@ -107,5 +113,6 @@ def _without(tokens: Tokens, gone: Tensor) -> Tokens:
         None if index is None else moved(index, -1) for index in (tokens.word_index, tokens.sentence_index)
     )
     present = torch.arange(longest, device=gone.device) < lengths
-    ids, mask = moved(tokens.ids, tokens.reserved.filler), moved(tokens.mask, 0)
-    return Tokens(ids, present, mask, word, tokens.reserved, sentence)
+    ids, mask = moved(ids, tokens.reserved.filler), moved(tokens.mask, 0)
+    places = None if tokens.places is None else moved(tokens.places, 0)
+    return Tokens(ids, present, mask, word, tokens.reserved, sentence, None, places)

@@ -187,8 +187,9 @@ def _different(
         if edited.zero is not None:
             code = code + edited.zero
         lengths[which] = edited.tokens.present.sum(1).cpu().numpy()
-        for e, text in zip(which.tolist(), code.cpu().numpy(), strict=True):
-            content = text[: lengths[e]].tobytes() + b"|" + beside[edits.rows[e]]
+        at = code[:, :0] if edited.tokens.places is None else edited.tokens.places  # what is asked about moves, too
+        for e, text, asked_at in zip(which.tolist(), code.cpu().numpy(), at.cpu().numpy(), strict=True):
+            content = text[: lengths[e]].tobytes() + b"|" + asked_at[: lengths[e]].tobytes() + beside[edits.rows[e]]
             place[e] = seen.setdefault(hashlib.blake2b(content, digest_size=16).digest(), len(first))
             if place[e] == len(first):
                 first.append(e)

@@ -4,8 +4,18 @@ works with it today."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
+GENERATES = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "MTModel")  # names of classes that generate
+Answered = Literal["tags", "span", "gap"]  # by models that answer at places of a text (models/places)
+# The end of the name of an architecture -> what it answers. A model that is only pretrained fills gaps.
+AT_PLACES: Mapping[str, Answered] = {
+    "ForTokenClassification": "tags",
+    "ForQuestionAnswering": "span",
+    "ForMaskedLM": "gap",
+    "ForPreTraining": "gap",
+}
 # The end of the name of an architecture -> what such a model does.
 OTHER_KINDS: Mapping[str, str] = {
     "ForTokenClassification": "labels the words of a text one by one (named entities, parts of speech)",
@@ -31,14 +41,26 @@ def architecture_of(config: Mapping[str, Any]) -> str | None:
     return str(named[0]) if isinstance(named, list) and named else None
 
 
-def say_what_it_is(config: Mapping[str, Any], name: str, wrapped: bool = False) -> str | None:
-    """One sentence about a model that is known not to be a classifier of texts, and what works; else None."""
+def answered_at_places(architecture: str | None) -> Answered | None:
+    """What a class of transformers answers at places of a text; None: nothing."""
+    return next((kind for end, kind in AT_PLACES.items() if architecture and architecture.endswith(end)), None)
+
+
+def say_what_it_is(
+    config: Mapping[str, Any], name: str, wrapped: bool = False, folder: Path | None = None
+) -> str | None:
+    """One sentence about a model that is known not to be a classifier of texts, and what works; else None.
+
+    `folder`: where the files of an id are, now that they were fetched and it is known what they are.
+    """
     architecture = architecture_of(config)
     if architecture is None:
         return None
     does = next((does for end, does in OTHER_KINDS.items() if architecture.endswith(end)), None)
     if does is None:
         return None
+    if folder is not None and architecture.endswith((*AT_PLACES, *GENERATES)):
+        return f"{name} is a {architecture}: it {does}. heedful explains such models from their folder: give {folder}."
     works = say_what_works({} if wrapped else config, name)
     return f"{name} is a {architecture}: it {does}, and heedful explains classifiers of whole texts. {works}"
 

@@ -29,6 +29,7 @@ READ_BY = {  # what a pipeline applies to its logits, as the library's problem t
     "none": "regression",
 }
 GENERATING = ("text-generation", "text2text-generation", "translation", "summarization")  # tasks of pipelines
+AT_PLACES = ("token-classification", "question-answering", "fill-mask")
 DAMAGED = (  # what the libraries that read a folder raise when its files are not what they should be
     ValueError,
     OSError,
@@ -62,7 +63,7 @@ def load(
     """
     folder = checkpoint_folder(place, revision, offline)
     config = read_config(folder)
-    if (what := say_what_it_is(config, str(place))) is not None:
+    if (what := say_what_it_is(config, str(place), folder=folder)) is not None:
         raise Mistake(what)
     module, missing = read_module(folder, dtype_of(dtype, folder, torch.device(device)), place=place)
     tokenizer = read_tokenizer(folder, place)
@@ -137,8 +138,13 @@ def load_pipeline(pipeline: Any, **options: Any) -> Model:
         from heedful.models.language.loading import wrap_language_model
 
         return wrap_language_model(pipeline.model, pipeline.tokenizer, **options)
+    if task in AT_PLACES:
+        from heedful.models.places.loading import wrap_places_model
+
+        return wrap_places_model(pipeline.model, pipeline.tokenizer, **options)
     if task != "text-classification":
-        raise Mistake(f"this is a pipeline for {task}: give one for text-classification or text-generation.")
+        able = ", ".join(("text-classification", *GENERATING[:1], *AT_PLACES))
+        raise Mistake(f"this is a pipeline for {task}, which heedful does not explain. It explains: {able}.")
     if unknown := sorted(set(options) - {"labels", "query", "long", "problem_type", "name"}):
         raise Mistake(f"{unknown[0]!r} is not an option of a pipeline, whose model is in memory as it is.")
     applied = getattr(pipeline, "_postprocess_params", {}).get("function_to_apply")

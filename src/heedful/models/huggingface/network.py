@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,7 @@ from heedful.models.huggingface.attention_calls import Each, editing, keeping
 from heedful.models.huggingface.forward import NO_TOKEN, Forward, Inputs, by_length
 from heedful.models.huggingface.probe import Probe
 from heedful.models.link import Link
-from heedful.models.network import AttendedOutput, Edit, Output, layer_number, require
+from heedful.models.network import AttendedOutput, Edit, Output, Reads, layer_number, require
 from heedful.models.sequence import Long, Sequences, Side, SpecialTokens, sequences
 from heedful.records import Batch, Tokens
 
@@ -85,7 +85,7 @@ class HuggingFaceNetwork:
         return frozenset(able)
 
     @property
-    def reads(self) -> Literal["first", "last"]:
+    def reads(self) -> Reads:
         """The token that the classifier reads: decoders, which look back only, read their last."""
         return "last" if self.abilities.padding == "left" or self.abilities.looks_back else "first"
 
@@ -140,20 +140,20 @@ class HuggingFaceNetwork:
         inputs = self._inputs(batch, found, x, x_query, self.abilities.embeddings)
         tracked = torch.is_grad_enabled() and inputs.x is not None and inputs.x.requires_grad
         if edit is not None:
-            logits = self._answer(self.forward(inputs, self._side, self._editing(edit, found)), batch)
+            logits = self._answer(inputs, batch, None, self._editing(edit, found))
         elif tracked and self.abilities.padding:
-            logits = self._answer(self.forward(inputs, self._side), batch)
+            logits = self._answer(inputs, batch)
         else:
             tokens = None if self.abilities.padding is None else self.tokens_at_once
             groups = by_length(inputs, self._side, tokens)
             order = torch.cat([which for which, _ in groups]).argsort()
-            answers = [self._answer(self.forward(some, self._side), batch, which) for which, some in groups]
+            answers = [self._answer(some, batch, which) for which, some in groups]
             logits = torch.cat(answers)[order]
         return Output(found.gather(logits, len(batch)), self.link)
 
-    def _answer(self, logits: Tensor, batch: Batch, which: Tensor | None = None) -> Tensor:
-        """What is asked of logits (n, outputs), those of the sequences `which`; here all of them."""
-        return logits
+    def _answer(self, inputs: Inputs, batch: Batch, which: Tensor | None = None, each: Each | None = None) -> Tensor:
+        """What is asked of `inputs`, the sequences `which` of the batch (None: all): (n, outputs)."""
+        return self.forward(inputs, self._side, each)
 
     def learn(self, batch: Batch, attention: bool = False) -> Output:
         """A step of training: gradients of the weights, dropout where the module is in that mode."""
