@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 PREFIX = "hf:"
 ID = re.compile(r"[\w.-]+/[\w.-]+")
-OPTIONS = ("labels", "query", "long", "problem_type", "revision", "dtype", "offline")
+OPTIONS = ("labels", "query", "long", "problem_type", "revision", "dtype", "offline", "ignore_weights")
 
 
 class CheckpointSource(ModelSource):
@@ -154,6 +154,12 @@ def check_dtype(dtype: object) -> None:
         raise one_of("dtype", dtype, list(DTYPES))
 
 
+def _patterns(given: object) -> list[str]:
+    if not isinstance(given, list | tuple) or not all(isinstance(pattern, str) for pattern in given):
+        raise Mistake(f"ignore_weights={short(given)}: it should be a list of names, ['bert.encoder.layer.3.*'].")
+    return list(given)
+
+
 class Checkpoints:
     """The family of transformers' folders and ids."""
 
@@ -184,6 +190,8 @@ class Checkpoints:
         if "labels" in given:
             check_names(given["labels"])
             given["labels"] = list(given["labels"])
+        if "ignore_weights" in given:
+            given["ignore_weights"] = _patterns(given["ignore_weights"])
         source = CheckpointSource(where, given)
         if locate.exists(Path(where)):
             _ = source.folder  # what is wrong with a folder is said at once

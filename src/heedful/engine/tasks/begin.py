@@ -130,7 +130,8 @@ def begin_with_checkpoint(config: RunConfig, corpus: Corpus, source: ModelSource
     if corpus.task == "qa":
         raise Mistake(f"{corpus.name} asks for one of many answers to a question: no checkpoint does that.")
     query = corpus.task != "classification"
-    own = {name: source.options[name] for name in ("long", "problem_type") if name in source.options}
+    own: dict[str, Any] = {name: source.options[name] for name in ("long", "problem_type") if name in source.options}
+    own |= {"ignore": source.options.get("ignore_weights", ())}
     begun = begin_fine_tuning(
         source.folder, corpus.labels, config.seed, own_labels=source.options.get("labels"), query=query, **own
     )

@@ -11,12 +11,12 @@ from typing import Any
 from heedful.data.corpora import locate
 from heedful.data.corpora.labels import check_names
 from heedful.errors import Mistake, one_of, short
+from heedful.models.huggingface.weights import header
 from heedful.models.link import IDENTITY, LOG_ODDS, SIGMOIDS, SOFTMAX, Link
 
 DTYPES = ("auto", "float32", "float64", "float16", "bfloat16")
 HALVES = ("float16", "bfloat16")
 NAMES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}  # as safetensors calls them
-MOST_HEADER = 100_000_000  # bytes, as the library has it
 WANTED = ("*.json", "*.safetensors", "*.txt", "*.model")  # no pickled weights, no code
 
 
@@ -65,24 +65,11 @@ def own_dtype(folder: Path) -> str | None:
     if isinstance(said, str) and said.removeprefix("torch.") in DTYPES[1:]:
         return said.removeprefix("torch.")
     for path in sorted(folder.glob("*.safetensors")):
-        for tensor in _header(path).values():
-            kind = tensor.get("dtype") if isinstance(tensor, dict) else None
+        for tensor in header(path).values():
+            kind = tensor.get("dtype")
             if kind in NAMES:
                 return NAMES[kind]
     return None
-
-
-def _header(path: Path) -> dict[str, Any]:
-    """What stands in front of the numbers of a safetensors file; nothing of a damaged one, which loading names."""
-    with path.open("rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-        if size > min(MOST_HEADER, path.stat().st_size):
-            return {}
-        try:
-            header = json.loads(file.read(size))
-        except (ValueError, RecursionError):
-            return {}
-    return header if isinstance(header, dict) else {}
 
 
 def _from_hub(name: str, revision: str | None, offline: bool) -> Path:

@@ -56,12 +56,13 @@ def begin(
     problem_type: str | None = None,
     query: bool = False,
     long: Long = "windows",
+    ignore: Sequence[str] = (),
 ) -> Begun:
     """In float32, whatever the files are in: steps of 2e-5 are lost in 16 bits.
 
     `own_labels`: names of the checkpoint's own outputs, in place of those in its configuration.
     """
-    module, missing = read_module(folder, torch.float32)
+    module, missing = read_module(folder, torch.float32, ignore=ignore, head=False)
     kept = None if missing else _rows_of(module.config, labels, own_labels, problem_type)
     if kept is None:
         names = dict(enumerate(labels))
@@ -69,6 +70,8 @@ def begin(
             folder,
             torch.float32,
             seed,
+            ignore=ignore,
+            head=False,
             num_labels=len(names),
             id2label=names,
             label2id={name: i for i, name in names.items()},

@@ -19,6 +19,7 @@ from heedful.models.huggingface.kinds import architecture_of, say_what_it_is, sa
 from heedful.models.huggingface.network import HuggingFaceNetwork
 from heedful.models.huggingface.probe import make_probe
 from heedful.models.huggingface.text import PieceEncoder
+from heedful.models.huggingface.weights import check_all_used, check_size, check_weights, weight_files
 from heedful.models.model import Model
 from heedful.models.sequence import Long
 
@@ -38,6 +39,8 @@ DAMAGED = (  # what the libraries that read a folder raise when its files are no
     TypeError,
     AttributeError,
     ImportError,
+    ArithmeticError,  # no heads, no width
+    AssertionError,
     SafetensorError,
     StrictDataclassError,
 )
@@ -54,18 +57,21 @@ def load(
     device: str | torch.device = "cpu",
     dtype: str | torch.dtype | None = None,
     offline: bool = False,
+    ignore_weights: Sequence[str] = (),
 ) -> Model:
     """A folder or an id of the hub. Safetensors only; code that comes with a model is never run.
 
     labels: names in place of the model's own. query: it was trained on pairs of texts. long: what is done about a text
     longer than it reads. problem_type: as in transformers, where its configuration does not say. dtype: None and "auto"
     keep that of the file, but for 16 bits on a CPU, which are computed in float32. offline: never ask the hub.
+    ignore_weights: names, or patterns with *, of weights that the files have and the model does not use.
     """
     folder = checkpoint_folder(place, revision, offline)
     config = read_config(folder)
     if (what := say_what_it_is(config, str(place), folder=folder)) is not None:
         raise Mistake(what)
-    module, missing = read_module(folder, dtype_of(dtype, folder, torch.device(device)), place=place)
+    numbers = dtype_of(dtype, folder, torch.device(device))
+    module, missing = read_module(folder, numbers, place=place, ignore=ignore_weights)
     tokenizer = read_tokenizer(folder, place)
     if missing:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
@@ -80,23 +86,37 @@ def load(
 
 
 def read_module(
-    folder: Path, dtype: torch.dtype | None = None, seed: int = 0, place: str | Path | None = None, **config: Any
+    folder: Path,
+    dtype: torch.dtype | None = None,
+    seed: int = 0,
+    place: str | Path | None = None,
+    ignore: Sequence[str] = (),
+    head: bool = True,
+    **config: Any,
 ) -> tuple[Any, list[str]]:
     """The classifier of a folder, and the names of weights that its files lack: those are drawn from `seed`.
 
-    `config`: settings in place of the folder's own; where they change a size, that weight is drawn, too.
+    `config`: settings in place of the folder's own; where they change a size, that weight is drawn, too. `ignore`:
+    weights of the files that may stay unused; head=False: those of another output, too.
     """
     from transformers import AutoConfig, AutoModelForSequenceClassification
 
     place = place or folder
-    if "auto_map" in read_config(folder) and not _known_to_library(folder):
+    told_config = read_config(folder)
+    if "auto_map" in told_config and not _known_to_library(folder):
         raise Mistake(f"{place} needs code that comes with it, and such code is never run.")
+    files = weight_files(folder, told_config, str(place))
+    check_weights(files, told_config, str(place))
     with quiet(), torch.random.fork_rng(devices=[]):  # fresh weights are drawn, and then replaced by the files'
         torch.manual_seed(seed)
         try:
+            settings = AutoConfig.from_pretrained(folder, **ONLY_HERE, **config)
+            with torch.device("meta"):  # shapes without numbers
+                shapes = AutoModelForSequenceClassification.from_config(settings)
+            check_size(files, sum(weights.numel() for weights in shapes.parameters()), str(place))
             module, told = AutoModelForSequenceClassification.from_pretrained(
                 folder,
-                config=AutoConfig.from_pretrained(folder, **ONLY_HERE, **config),
+                config=settings,
                 use_safetensors=True,
                 output_loading_info=True,
                 ignore_mismatched_sizes=True,
@@ -112,6 +132,8 @@ def read_module(
             f"the weights {name!r} of {place} are {tuple(saved)}, and by its config.json they should be {tuple(said)}: "
             "the files do not belong together, or the configuration lists other labels than were trained."
         )
+    if not told["missing_keys"] or not head:
+        check_all_used(module, told["unexpected_keys"], str(place), ignore, head)
     return module, sorted({*told["missing_keys"], *(name for name, *_ in other_size)})
 
 

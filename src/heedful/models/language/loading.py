@@ -26,6 +26,7 @@ from heedful.models.huggingface.loading import (
     tokens_at_most,
 )
 from heedful.models.huggingface.probe import make_probe
+from heedful.models.huggingface.weights import check_all_used, check_weights, weight_files
 from heedful.models.language.encoder_decoder import EncoderDecoder
 from heedful.models.language.generator import Generator
 from heedful.models.language.model import LanguageModel
@@ -51,6 +52,7 @@ def load_language_model(
     folder = checkpoint_folder(place, revision, offline)
     config = read_config(folder)
     refuse_quantised(config, str(place))
+    check_weights(weight_files(folder, config, str(place)), config, str(place))
     kind: Any = AutoModelForSeq2SeqLM if config.get("is_encoder_decoder") else AutoModelForCausalLM
     chosen = dtype_of(dtype, folder, torch.device(device))
     with quiet():
@@ -62,6 +64,7 @@ def load_language_model(
             raise Mistake(f"{place} cannot be read as a language model: {one_line(error)}") from None
     if missing := sorted(told["missing_keys"]):
         raise Mistake(f"{place} is not a whole language model: its weights lack {missing[0]!r}.")
+    check_all_used(module, told["unexpected_keys"], str(place))
     module.to(device).eval()
     name = Path(place).name if Path(place).exists() else str(place)
     return wrap_language_model(module, read_tokenizer(folder, place), name=name, language=language)
