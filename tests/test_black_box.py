@@ -93,6 +93,8 @@ def test_scores_are_differences_of_what_the_function_says() -> None:
 def test_equal_texts_are_asked_once() -> None:
     predict = Recorder()
     model = wrap_predict(predict, labels=LABELS, batch_size=2)
+    model.predict(["a"]), model.predict(["b", "c"])  # by then it has been tried
+    predict.asked.clear()
     model.predict(["good film", "good film", "bad", "x"])
     assert sorted(predict.asked) == ["bad", "good film", "x"]
 
@@ -222,3 +224,78 @@ def test_two_texts_with_one_number() -> None:
     taken = {number_of(other, {}): one}  # as if their digests were the same
     assert number_of(other, taken) not in (begin, number_of(other, {}))
     assert number_of(one, known) == begin
+
+
+def test_a_function_that_does_not_repeat_itself() -> None:
+    rng = np.random.default_rng(0)
+
+    def random(texts: list[str]) -> NDArray[np.float64]:
+        p = rng.uniform(size=len(texts))
+        return np.stack([1 - p, p], axis=1)
+
+    model = wrap_predict(random, labels=LABELS)
+    for _ in range(2):  # it is not taken for tried
+        with pytest.raises(
+            Mistake, match=r"'(neg|pos)' of 'x', and 0\.\d+ when it is asked once more: .*depend on the"
+        ):
+            model.predict(["x"])
+    with pytest.raises(Mistake, match="once more"):
+        heedful.explain(wrap_predict(random, labels=LABELS), ["a good film"], ["omission"])
+
+
+def test_a_function_that_mixes_the_texts_of_its_list() -> None:
+    def mixed(texts: list[str]) -> NDArray[np.float64]:
+        p = np.array([len(text) for text in texts], dtype=float)
+        p = p / p.sum() if len(p) > 1 else np.array([0.5])
+        return np.stack([1 - p, p], axis=1)
+
+    model = wrap_predict(mixed, labels=LABELS)
+    with pytest.raises(Mistake, match="when it is asked alone"):
+        model.predict(["a", "a b c"])
+    model = wrap_predict(mixed, labels=LABELS)
+    assert model.predict(["a"]).tolist() == [[0.5, 0.5]]  # alone there is nothing to mix
+    with pytest.raises(Mistake, match="when it is asked alone"):
+        model.predict(["a", "a b c"])
+
+
+def test_a_function_is_tried_once_and_rounding_is_no_difference() -> None:
+    asked: list[int] = []
+
+    def rounded(texts: list[str]) -> NDArray[np.float64]:
+        asked.append(len(texts))
+        p = np.array([0.25 + 0.001 * len(texts)] * len(texts))
+        return np.stack([1 - p, p], axis=1)
+
+    model = wrap_predict(rounded, labels=LABELS)
+    model.predict(["a", "b"])
+    model.predict(["c", "d"])
+    assert asked == [2, 2, 1, 2]
+
+
+def test_columns_with_names_are_put_into_the_order_of_the_labels() -> None:
+    """A DataFrame whose columns stood in another order was read as if they were the labels'."""
+    pandas = pytest.importorskip("pandas")
+
+    def table(columns: list[Any]) -> Any:
+        return wrap_predict(lambda texts: pandas.DataFrame([[0.9, 0.1]] * len(texts), columns=columns), labels=LABELS)
+
+    assert table(["pos", "neg"]).predict(["x"])[0] == pytest.approx([0.1, 0.9])
+    assert table(["neg", "pos"]).predict(["x"])[0] == pytest.approx([0.9, 0.1])
+    assert table([0, 1]).predict(["x"])[0] == pytest.approx([0.9, 0.1])
+    with pytest.raises(Mistake, match="the columns good, bad, and the labels are neg, pos: call the columns"):
+        table(["good", "bad"]).predict(["x"])
+    with pytest.raises(Mistake, match="the columns pos, pos"):
+        table(["pos", "pos"]).predict(["x"])
+
+
+def test_classes_of_scikit_learn_are_not_swapped() -> None:
+    class Fitted:
+        classes_ = np.array(["neg", "pos"])
+
+        def predict_proba(self, texts: list[str]) -> NDArray[np.float64]:
+            return np.full((len(texts), 2), 0.5)
+
+    assert wrap_predict(Fitted().predict_proba, labels=["neg", "pos"]).labels == ("neg", "pos")
+    assert wrap_predict(Fitted().predict_proba, labels=["bad", "good"]).labels == ("bad", "good")
+    with pytest.raises(Mistake, match=r"order of its classes_: give labels=\['neg', 'pos'\]"):
+        wrap_predict(Fitted().predict_proba, labels=["pos", "neg"])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 pytest.importorskip("transformers")
 
@@ -306,3 +306,39 @@ def test_split_undoes_what_sequences_join() -> None:
     for row, texts in enumerate(zip(zoo.SOME, zoo.QUERIES, strict=True)):
         ids = zoo.tokenizer("roberta")(*texts)["input_ids"]
         assert joined[row, : len(ids)].tolist() == ids
+
+
+def test_a_module_that_draws_at_random_is_refused() -> None:
+    """Two answers to one text were taken for its prediction, and explained."""
+
+    class Noisy(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = zoo.module("Bert")
+            self.config = self.inner.config
+
+        def get_input_embeddings(self) -> Any:
+            return self.inner.get_input_embeddings()
+
+        def forward(self, **given: Any) -> Any:
+            found = self.inner(**given)
+            return type(found)(logits=nn.functional.dropout(found.logits, training=True))
+
+    with pytest.raises(Mistake, match="answers the same text differently when it is asked twice"):
+        wrap(Noisy(), zoo.tokenizer_of("Bert"))
+
+
+def test_sparse_attention_that_depends_on_the_length_stays_as_it_is() -> None:
+    """BigBird exchanges its sparse attention for full attention at the first short text, for good."""
+    made = zoo.module("BigBird", attention_type="block_sparse")
+    long = " ".join(["a good film of the bad day"] * 4)
+    own = zoo.own_logits(made, zoo.tokenizer_of("BigBird"), long)  # before anybody asked a short text
+    parts = dict(made.named_modules())
+    model = wrap(made, zoo.tokenizer_of("BigBird"))
+    assert made.bert.attention_type == "block_sparse"
+    assert dict(made.named_modules()) == parts
+    p = model.predict([long, "a good film"])  # together, and each as alone
+    torch.testing.assert_close(torch.tensor(p[:1]), own.softmax(-1).double(), atol=1e-6, rtol=0)
+    assert p[1:] == pytest.approx(model.predict(["a good film"]), abs=1e-9)
+    full = wrap(zoo.module("BigBird"), zoo.tokenizer_of("BigBird")).predict([long])
+    assert abs(full - p[:1]).max() > 1e-4  # what it would be otherwise

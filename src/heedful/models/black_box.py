@@ -39,6 +39,8 @@ NUMBERS = 5  # bytes that say which text; so every id, times four, is a whole nu
 OPENING, CLOSING = ("Ps", "Pi"), ("Pe", "Pf", "Po")  # kinds of punctuation, as Unicode has them
 LEAST = 1e-12  # a probability of 0 has no logarithm: it counts as this
 SUM = 1e-3  # how far from 1 the probabilities of a text may sum
+# How far answers to one text may lie apart, as a share of the largest: more than rounding in 16 bits. Tried once.
+APART, TRIED = 5e-3, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +143,7 @@ class BlackBox:
         self.predict, self.labels = predict, tuple(labels)
         self.link, self.has_query, self.mask, self.batch_size = (LINKS[problem_type], has_query, mask, batch_size)
         self.n_labels = len(self.labels)
+        self._repeats = self._alone = False  # tried, and so
 
     can = frozenset({"predicts"})
     device, dtype = torch.device("cpu"), torch.float64
@@ -156,8 +159,34 @@ class BlackBox:
         different = list(number)
         size = self.batch_size
         answers = [self._ask(different[i : i + size]) for i in range(0, len(different), size)]
-        p = torch.cat(answers)[[number[text] for text in texts]]  # (batch, labels)
+        told = torch.cat(answers)  # (different texts, labels)
+        self._try_again(different[:TRIED], told[:TRIED])
+        p = told[[number[text] for text in texts]]  # (batch, labels)
         return Output(self._logits(p), self.link)
+
+    def _try_again(self, texts: list[Any], told: Tensor) -> None:
+        """Whether the function says the same once more, in another order and alone. The first texts tell.
+
+        One that draws at random (dropout left on), or answers for its whole list together, has no explanation.
+        """
+        if not self._repeats:
+            self._compare(texts, told, self._ask(texts[::-1]).flip(0), "once more")
+            self._repeats = True
+        if not self._alone and len(texts) > 1:
+            self._compare(texts[:1], told[:1], self._ask(texts[:1]), "alone")
+            self._alone = True
+
+    def _compare(self, texts: list[Any], told: Tensor, again: Tensor, how: str) -> None:
+        apart = (told - again).abs().amax(1)  # (texts,)
+        if float(apart.max()) > APART * max(float(told.abs().max()), 1e-12):
+            place = int(apart.argmax())
+            label = int((told - again)[place].abs().argmax())
+            raise Mistake(
+                f"the function says {float(told[place, label]):.3g} for {self.labels[label]!r} of "
+                f"{short(texts[place])}, and {float(again[place, label]):.3g} when it is asked {how}: answers must "
+                "depend on the text alone. Switch dropout and sampling off (module.eval()), and answer each text for "
+                "itself."
+            )
 
     def _strings(self, tokens: Tokens) -> list[str]:
         rows = zip(tokens.ids.tolist(), tokens.present.sum(1).tolist(), strict=True)
@@ -171,11 +200,11 @@ class BlackBox:
         return p.log() if self.link is SOFTMAX else p.log() - (1 - p).clamp(min=LEAST).log()
 
     def _ask(self, texts: list[Any]) -> Tensor:
-        answer = self.predict(list(texts))
+        answer = in_order(self.predict(list(texts)), self.labels)
         if isinstance(answer, Tensor):
             answer = answer.detach().cpu().double()  # NumPy has no bfloat16
         try:
-            p = torch.as_tensor(np.asarray(answer, dtype=np.float64))
+            p = torch.as_tensor(np.asarray(answer, dtype=np.float64).copy())
         except (TypeError, ValueError):
             raise Mistake(
                 f"the function gave {type(answer).__name__}, which is not an array of numbers (texts, labels)."
@@ -200,6 +229,34 @@ class BlackBox:
         return p
 
 
+def in_order(answer: Any, labels: Sequence[str]) -> Any:
+    """The columns of a table in the order of the labels, where they are called like these; others have numbers only."""
+    columns = getattr(answer, "columns", None)
+    if columns is None or callable(columns):
+        return answer
+    names = [str(name) for name in columns]
+    if names == list(labels) or names == [str(i) for i in range(len(names))]:
+        return answer
+    if len(set(names)) < len(names) or not set(labels) <= set(names):
+        raise Mistake(
+            f"the function gave a table with the columns {', '.join(names)}, and the labels are {', '.join(labels)}: "
+            "call the columns like the labels."
+        )
+    return answer[[column for name in labels for column in columns if str(column) == name]]
+
+
+def check_classes(predict: object, labels: Sequence[str]) -> None:
+    """A method of a model that has `classes_`, as scikit-learn calls the order of its columns."""
+    found = getattr(getattr(predict, "__self__", None), "classes_", None)
+    if found is None or isinstance(found, str) or not hasattr(found, "__len__"):
+        return
+    own = [str(one) for one in found]
+    if own != list(labels) and sorted(own) == sorted(labels):
+        raise Mistake(
+            f"labels={list(labels)}: the columns of this function are in the order of its classes_: give labels={own}."
+        )
+
+
 def wrap_predict(
     predict: Callable[[list[Any]], Any],
     *,
@@ -219,5 +276,6 @@ def wrap_predict(
     check_names(labels)
     if not labels or len(set(labels)) < len(labels):
         raise Mistake("give the labels of the function's columns, each with a name of its own.")
+    check_classes(predict, labels)
     network = BlackBox(predict, labels, problem_type, query, mask, batch_size)
     return Model(name, network, StringEncoder(), tuple(labels), "nli" if query else "classification")

@@ -11,6 +11,7 @@ architecture, and it changes gradients only: every function returns the value it
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -21,6 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+ACTIVATIONS = "transformers.activations"
 TURN = RLock()  # a module's forward is changed by one at a time
 POSITIONS, BIASES = "positions and types", "biases"  # the constants, by where they come from
 
@@ -92,20 +94,21 @@ def frozen(network: Any, inputs: Sequence[Tensor]) -> Iterator[Frozen]:
 
 @contextmanager
 def _activations(network: Any, mode: Frozen) -> Iterator[None]:
+    """By their classes, because some heads make their activation anew in every pass (BigBird, ConvBERT)."""
     module = network if isinstance(network, nn.Module) else getattr(network, "module", None)
-    changed: list[tuple[nn.Module, Any]] = []
+    parts = module.modules() if isinstance(module, nn.Module) else ()
+    known = vars(sys.modules[ACTIVATIONS]).values() if ACTIVATIONS in sys.modules else ()
+    kinds = [kind for kind in known if isinstance(kind, type) and issubclass(kind, nn.Module)]
+    own = [part for part in parts if type(part).__module__ == ACTIVATIONS and "forward" in vars(part)]
+    there = [kind for kind in dict.fromkeys(kinds) if kind.__module__ == ACTIVATIONS and "forward" in vars(kind)]
+    changed: list[tuple[Any, Any]] = [(thing, vars(thing)["forward"]) for thing in (*own, *there)]
     try:
-        for part in module.modules() if isinstance(module, nn.Module) else ():
-            if type(part).__module__ == "transformers.activations":
-                changed.append((part, vars(part).get("forward")))
-                part.forward = partial(_activation, mode.thread, part.forward)
+        for thing, forward in changed:
+            thing.forward = _of_one(mode.thread, forward) if thing in own else _of_kind(mode.thread, forward)
         yield
     finally:
-        for part, forward in changed:
-            if forward is None:
-                del part.forward
-            else:
-                part.forward = forward
+        for thing, forward in changed:
+            thing.forward = forward
 
 
 def depends(given: Any) -> bool:
@@ -176,9 +179,22 @@ def scaled(z: Tensor, act: Callable[[Tensor], Tensor]) -> Tensor:
     return value
 
 
-def _activation(thread: int, forward: Callable[..., Tensor], z: Tensor) -> Tensor:
-    """An activation module's forward; other threads find it as it was."""
-    return scaled(z, forward) if get_ident() == thread and z.requires_grad else forward(z)
+def _of_one(thread: int, forward: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """An activation's forward; other threads find it as it was."""
+
+    def frozen_forward(z: Tensor) -> Tensor:
+        return scaled(z, forward) if get_ident() == thread and z.requires_grad else forward(z)
+
+    return frozen_forward
+
+
+def _of_kind(thread: int, forward: Callable[[Any, Tensor], Tensor]) -> Callable[[Any, Tensor], Tensor]:
+    """The same, as a method."""
+
+    def frozen_forward(self: Any, z: Tensor) -> Tensor:
+        return _of_one(thread, partial(forward, self))(z)
+
+    return frozen_forward
 
 
 # Rules: (mode, function, args, kwargs) -> value. At least one of the arguments depends on the inputs.

@@ -6,7 +6,7 @@ its attention goes through the attention interface are seen from its answers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -57,7 +57,7 @@ def find_abilities(forward: Forward, make: Make, sides: Sequence[Side] = SIDES) 
             + ("" if torch.isfinite(alone).all() else ", and they are not finite")
             + "."
         )
-    padding = _padding(forward, make, embeddings, sides)
+    padding = None if forward.by_length else _padding(forward, make, embeddings, sides)
     outputs = alone.shape[1]
     every = [SHORT, MIDDLE, LONG] if padding else [LONG]
     inputs = make(every, padding or "right", embeddings)
@@ -169,3 +169,14 @@ def agree(ours: Tensor, theirs: Tensor, answers: Tensor) -> bool:
 def _same(ours: Tensor, theirs: Tensor) -> bool:
     close = CLOSE_HALF if ours.dtype in (torch.float16, torch.bfloat16) else CLOSE
     return bool((ours - theirs).abs().max() <= close * theirs.abs().max().clamp(min=1e-6))
+
+
+@torch.no_grad()
+def check_repeats(ask: Callable[[], Tensor], name: str) -> None:
+    """A network that draws at random has no explanation. `ask`: logits (texts, outputs)."""
+    first, again = ask(), ask()
+    if not agree(again, first, first):
+        raise Mistake(
+            f"{name} answers the same text differently when it is asked twice: what it draws at random (dropout of "
+            "its own, sampling, noise) must be switched off before it is wrapped."
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from threading import RLock
@@ -55,6 +55,8 @@ class Forward:
                 "and give logits (texts, labels)."
             )
         self.with_types = with_types and "token_type_ids" in takes
+        # BigBird's sparse attention: the width of a batch decides which attention is used, and switches it for good
+        self.by_length = [part for part in module.modules() if getattr(part, "attention_type", "") == "block_sparse"]
 
     def __call__(self, inputs: Inputs, side: Side, each: Each | None = None, learning: bool = False) -> Tensor:
         """Logits (n, outputs). `each`: what is done about the attention of every layer."""
@@ -90,7 +92,7 @@ class Forward:
             given["use_cache"] = False
         listening: AbstractContextManager[None] = nullcontext() if each is None else attention_calls(self.module, each)
         tidy: AbstractContextManager[None] = without_traces(self.module) if more else nullcontext()
-        with undisturbed(self.module, self.pad, learning), tidy, listening:
+        with undisturbed(self.module, self.pad, learning), as_they_were(self.by_length), tidy, listening:
             return self.module(**given)
 
 
@@ -144,6 +146,18 @@ def undisturbed(module: nn.Module, pad: int, learning: bool = False) -> Iterator
 
 
 @contextmanager
+def as_they_were(parts: Sequence[nn.Module]) -> Iterator[None]:
+    """Parts that exchange their attention for another kind where a batch is narrow get back what they had."""
+    before = [(part, vars(part)["attention_type"], dict(part._modules)) for part in parts]
+    try:
+        yield
+    finally:
+        for part, kind, children in before:
+            part.attention_type = kind
+            part._modules.update(children)
+
+
+@contextmanager
 def without_traces(module: nn.Module) -> Iterator[None]:
     """Asked for states or attentions, the library hooks itself into a module for good, and notes it there: undone."""
     hooks = ("_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks")
@@ -176,3 +190,14 @@ def _quiet(logger: logging.Logger) -> Iterator[None]:
     finally:
         for handler in logger.handlers:
             handler.removeFilter(keep)
+
+
+def turned(values: Tensor, shift: Tensor | None, sign: int, axis: int) -> Tensor:
+    """An axis of places of (batch, ...), each text moved forwards by its `shift`, or back."""
+    if shift is None:
+        return values
+    width = values.shape[axis]
+    place = (torch.arange(width, device=values.device) + sign * shift.unsqueeze(1)) % width  # (batch, width)
+    shape = [len(values), *[1] * (values.dim() - 1)]
+    shape[axis] = width
+    return values.gather(axis, place.view(shape).expand_as(values))

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from heedful.errors import Mistake
-from heedful.models.huggingface.abilities import agree, find_abilities
+from heedful.models.huggingface.abilities import agree, check_repeats, find_abilities
 from heedful.models.huggingface.attention_calls import Each, editing, keeping
-from heedful.models.huggingface.forward import NO_TOKEN, Forward, Inputs, by_length
+from heedful.models.huggingface.forward import NO_TOKEN, Forward, Inputs, by_length, turned
 from heedful.models.huggingface.probe import Probe
 from heedful.models.link import Link
 from heedful.models.network import AttendedOutput, Edit, Output, Reads, layer_number, require
@@ -59,6 +59,8 @@ class HuggingFaceNetwork:
         self.abilities = find_abilities(self.forward, make)
         if self.abilities.padding and not self._keeps_apart(probe.batch):
             self.abilities = find_abilities(self.forward, make, sides=())
+        if not self.abilities.padding:  # else it was seen to say the same alone and in company
+            check_repeats(lambda: self._alone(probe.batch), type(self.module).__name__)
         self.n_layers, self.n_heads = self.abilities.n_layers, self.abilities.n_heads
         self._check_outputs(link, n_labels)
 
@@ -213,7 +215,7 @@ class HuggingFaceNetwork:
         if self.abilities.padding is None:
             raise Mistake(f"{self._name} cannot be padded, so its states cannot be read for several texts.")
         told = self.forward.output(inputs, self._side, each, output_hidden_states=True).hidden_states
-        return _turned(torch.stack(told, dim=1), self._shift(found), 1, -2)
+        return turned(torch.stack(told, dim=1), self._shift(found), 1, -2)
 
     def _whole(self, batch: Batch) -> tuple[Sequences, Inputs]:
         """Texts that fit, as they are read: of one in windows there is no one attention."""
@@ -284,11 +286,14 @@ class HuggingFaceNetwork:
             x = torch.where(found.present.unsqueeze(-1), x, strange.to(x.dtype))
         return Inputs(found.present, types, x=x, attended=attended)
 
+    def _alone(self, sample: Batch) -> Tensor:
+        """The logits of each text without company: (texts, outputs)."""
+        return torch.cat([self(_rows(sample, [i])).logits for i in range(len(sample))])
+
     @torch.no_grad()
     def _keeps_apart(self, sample: Batch) -> bool:
         """Whether this network, asked as everybody asks it, says the same of a text alone and in company."""
-        alone = [_rows(sample, [i]) for i in range(len(sample))]
-        right = torch.cat([self(one).logits for one in alone])  # (texts, outputs)
+        right = self._alone(sample)
         answers = [self(sample).logits]
         if self.abilities.embeddings:  # with gradients all texts go together, whatever their length
             with torch.enable_grad():
@@ -309,7 +314,7 @@ class HuggingFaceNetwork:
     def _in_place(self, every: Tensor, batch: Batch, found: Sequences) -> Tensor:
         """Weights as read (batch, layers, heads, to, from), each text from its first place on, 0 at padding."""
         shift = self._shift(found)
-        every = _turned(_turned(every, shift, 1, -2), shift, 1, -1)
+        every = turned(turned(every, shift, 1, -2), shift, 1, -1)
         there = sequences(batch).present  # (batch, width), padding at the right
         return every * (there[:, None, None, :, None] & there[:, None, None, None, :])
 
@@ -320,9 +325,9 @@ class HuggingFaceNetwork:
             return editing(edit)
 
         def moved(layer: int, weights: Tensor) -> Tensor:
-            turned = _turned(_turned(weights, shift, 1, -2), shift, 1, -1)
-            edited = edit(layer, turned)
-            return weights if edited is turned else _turned(_turned(edited, shift, -1, -2), shift, -1, -1)
+            seen = turned(turned(weights, shift, 1, -2), shift, 1, -1)
+            edited = edit(layer, seen)
+            return weights if edited is seen else turned(turned(edited, shift, -1, -2), shift, -1, -1)
 
         return editing(moved)
 
@@ -335,14 +340,3 @@ def _rows(batch: Batch, which: list[int], hide: bool = False) -> Batch:
     passage = some.passage
     hidden = passage.mask & (passage.mask.long().cumsum(1) == HIDDEN)  # (n, length)
     return replace(some, passage=replace(passage, hidden=hidden, mask=passage.mask & ~hidden))
-
-
-def _turned(values: Tensor, shift: Tensor | None, sign: int, axis: int) -> Tensor:
-    """An axis of places of (batch, ...), each text moved forwards by its `shift`, or back."""
-    if shift is None:
-        return values
-    width = values.shape[axis]
-    place = (torch.arange(width, device=values.device) + sign * shift.unsqueeze(1)) % width  # (batch, width)
-    shape = [len(values), *[1] * (values.dim() - 1)]
-    shape[axis] = width
-    return values.gather(axis, place.view(shape).expand_as(values))
