@@ -20,7 +20,7 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
 	touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev,hf,surrogate,interactions,web,ray,word2vec]'
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev,hf,surrogate,translation,interactions,web,ray,word2vec]'
 	touch $@ $(VENV)/.core
 
 demo: $(VENV)/.core  ## train on the built-in corpus and look at the attention

@@ -26,6 +26,7 @@ from heedful.explainers.lrp.frozen import BIASES, POSITIONS, RULES, Frozen, froz
 from heedful.explainers.lrp.relevance import lrp
 from heedful.models import AttentiveClassifier, Output
 from heedful.models.attentive import sparse
+from heedful.models.attentive.encoders import Encoder
 from heedful.models.huggingface import HuggingFaceNetwork, wrap
 from heedful.models.link import SOFTMAX
 from heedful.models.model import Model
@@ -250,10 +251,51 @@ def test_it_is_the_epsilon_rule_with_epsilon_zero(encoder: str, task: zoo.TaskNa
     torch.testing.assert_close(found.f - found.words, by_rules.gap, atol=1e-6, rtol=1e-6)
 
 
-def test_a_recurrent_network_is_refused() -> None:
-    """An LSTM is one call, whose gates nobody sees: no scores are better than wrong ones."""
+class TwoLayers(Encoder):
+    """A recurrence that is one call of torch for several layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.LSTM(6, 8, num_layers=2, batch_first=True)
+
+    def forward(self, x: Tensor, present: Tensor) -> Tensor:
+        h: Tensor = self.layers(x)[0]
+        return h
+
+
+def test_a_recurrence_without_a_rule_is_refused() -> None:
+    """Layers on top of each other in one call, whose gates nobody sees: no scores are better than wrong ones."""
+    model = zoo.network("bilstm")
+    model.encoder = TwoLayers().double()
     with pytest.raises(Mistake, match="of a logit is in none of its parts"):
-        decompose(zoo.network("bilstm"), zoo.batch(LENGTHS), torch.tensor([0, 1, 1]))
+        decompose(model, zoo.batch(LENGTHS), torch.tensor([0, 1, 1]))
+
+
+@pytest.mark.parametrize("encoder", ["bilstm", "lstm", "bigru"])
+def test_gates_that_are_held_constant(encoder: str) -> None:
+    """f is linear in the signals: its parts add up, and each state is the sum of what its step took, by hand."""
+    model, batch = zoo.network(encoder), zoo.batch(LENGTHS)
+    found = decompose(model, batch, torch.tensor([0, 1, 1]))
+    assert found.gap.abs().max() < 1e-12
+
+
+def test_an_lstm_step_by_hand() -> None:
+    """h = o tanh(c), c = i tanh(z): with gates and the ratios tanh(c) / c and tanh(z) / z constant, dh/dx is their
+    product with W."""
+    torch.manual_seed(0)
+    layer = nn.LSTM(3, 2, batch_first=True).double()
+    x = torch.randn(1, 1, 3).double().requires_grad_()
+    with frozen(layer, [x]):
+        h: Tensor = layer.forward(x)[0]
+    (slope,) = torch.autograd.grad(h[0, 0, 1], x)
+    with torch.no_grad():
+        of_x, _, b_x, b_h = (p.detach() for p in layer.parameters())
+        z = of_x @ x[0, 0] + b_x + b_h
+        i, _, g, o = z.chunk(4)
+        c = i.sigmoid() * g.tanh()
+        W = of_x.chunk(4)[2]
+        expected = (o.sigmoid() * (c.tanh() / c) * i.sigmoid() * (g.tanh() / g))[1] * W[1]
+    torch.testing.assert_close(slope[0, 0], expected)
 
 
 # What the explainer refuses, and that it leaves everything as it was.

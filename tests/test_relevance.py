@@ -18,7 +18,7 @@ from heedful.explainers.lrp.layers import attention_step, layer_norm, mlp_step
 from heedful.explainers.lrp.relevance import LAYERS, conservation, lrp
 from heedful.explainers.lrp.rules import Rule, linear
 from heedful.models import ENCODERS, AttentiveClassifier
-from heedful.models.attentive.encoders import BiLSTM, Block, Encoder, Transformer
+from heedful.models.attentive.encoders import Block, Encoder, Transformer
 from heedful.records import Batch, Tokens
 from zoo import ENCODER_NAMES, KINDS, TaskName, batch, network, row
 
@@ -305,11 +305,16 @@ def test_mistakes() -> None:
         lrp(mixed, texts, target)
 
 
-class Fused(BiLSTM):
-    """A recurrence that nobody has rules for."""
+class Fused(Encoder):
+    """A recurrence that nobody has rules for: layers on top of each other, in one call."""
 
     def __init__(self) -> None:
-        super().__init__(6, 8)
+        super().__init__()
+        self.layers = nn.LSTM(6, 8, num_layers=2, batch_first=True)
+
+    def forward(self, x: Tensor, present: Tensor) -> Tensor:
+        h: Tensor = self.layers(x)[0]
+        return h
 
 
 class Unheard(Transformer):

@@ -103,6 +103,9 @@ class Saying:
 
     say: str | None = None
     instead: str | None = None
+    # What has been said before it, of which a model makes its own tokens, too; then `say` is one word, and the question
+    # is about all of its tokens. None: nothing is told of what came before.
+    after: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +125,8 @@ class Example:
     # Of models that generate (`query` is then what has been said so far), and of those that answer at places.
     asked: NextToken | AtPlaces | None = None
     saying: Saying | None = None  # of data for models that generate, before it is known what tokens a model has
+    # Other words of `passage` that are marked, by the name of the mark: targets of its batches.
+    marks: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

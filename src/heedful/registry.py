@@ -181,6 +181,25 @@ ATTENTIONS: Registry[Any] = Registry(
     },
 )
 
+# What the decoder of a translator attends with: called with (hidden size), see models/translation/attention.py.
+STEP_ATTENTIONS: Registry[Any] = Registry(
+    "attention of a decoder",
+    "heedful.step_attentions",
+    {
+        "additive": "heedful.models.translation.attention:AdditiveSteps",
+        "dot": "heedful.models.translation.attention:DotSteps",
+        "general": "heedful.models.translation.attention:GeneralSteps",
+        "concat": "heedful.models.translation.attention:ConcatSteps",
+        "local_p": "heedful.models.translation.attention:LocalSteps",
+        "uniform": "heedful.models.translation.attention:UniformSteps",
+        "random": "heedful.models.translation.attention:RandomSteps",
+        "additive_sparsemax": "heedful.models.translation.attention:AdditiveSparsemaxSteps",
+        "additive_entmax": "heedful.models.translation.attention:AdditiveEntmaxSteps",
+        "general_sparsemax": "heedful.models.translation.attention:GeneralSparsemaxSteps",
+        "general_entmax": "heedful.models.translation.attention:GeneralEntmaxSteps",
+    },
+)
+
 # What training makes small: an object with a `config` and `loss(...)`, see models/objectives/objective.py.
 OBJECTIVES: Registry[Objective] = Registry(
     "objective",
@@ -215,6 +234,7 @@ MODEL_FAMILIES: Registry[ModelFamily] = Registry(
     "kind of model",
     "heedful.models",
     {
+        "translator": "heedful.engine.sources.translators:TRANSLATORS",
         "run": "heedful.engine.sources.models:RUN_FOLDERS",
         "language": "heedful.engine.sources.language:LANGUAGE_MODELS",
         "places": "heedful.engine.sources.places:PLACES_MODELS",
@@ -227,6 +247,7 @@ REGISTRIES: tuple[Registry[Any], ...] = (
     EXPLAINERS,
     ENCODERS,
     ATTENTIONS,
+    STEP_ATTENTIONS,
     OBJECTIVES,
     CORPUS_EDITS,
     MODEL_FAMILIES,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +11,8 @@ import typer
 
 from heedful.cli import options
 from heedful.cli import options as complete
-from heedful.registry import ATTENTIONS, ENCODERS
+from heedful.errors import Mistake
+from heedful.registry import ATTENTIONS, ENCODERS, STEP_ATTENTIONS
 
 
 @options.of_data
@@ -24,11 +25,18 @@ def train(
         typer.Option(help=f"One of {', '.join(ENCODERS.places)}. By default bilstm.", autocompletion=complete.encoders),
     ] = None,
     attention: Annotated[
-        str | None, typer.Option(help=f"One of {', '.join(ATTENTIONS.places)}. By default additive.")
+        str | None,
+        typer.Option(
+            help=f"One of {', '.join(ATTENTIONS.places)}; of a translator one of {', '.join(STEP_ATTENTIONS.places)}. "
+            "By default additive."
+        ),
     ] = None,
     start: Annotated[
         str | None,
         typer.Option(help="Fine-tune a copy of this Hugging Face folder or id instead of training a new model."),
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option(help="translation: train a translator on pairs of texts. Otherwise what the data say.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed for the weights and the order of the examples.")] = 0,
     vectors: Annotated[
@@ -61,7 +69,7 @@ def train(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Train an attentive classifier, or fine-tune a checkpoint (--start), and keep it in a run folder.
+    """Train an attentive classifier, fine-tune a checkpoint (--start) or train a translator (--task translation).
 
     Example: heedful train reviews.csv --text-column review --label-column stars --encoder cnn
     """
@@ -83,6 +91,14 @@ def train(
         "patience": patience,
         **options.parse_settings(setting or []),
     }
+    if task == "translation":
+        for name, value in (("--start", start), ("--vectors", vectors), ("--tokenizer", tokenizer)):
+            if value is not None:
+                raise Mistake(f"{name} is for classifiers: a translator of ours learns its words from the pairs.")
+        translator(dataset, given, data, seed, runs, data_dir or [], dry_run, quiet, as_json)
+        return
+    if task is not None:
+        data["task"] = task
     config = api.configure(dataset, settings=given, data=data, vectors=vectors, seed=seed, start=start)
     if dry_run:
         found = estimate_training(config, runs=runs, data_dirs=data_dir or ())
@@ -101,6 +117,39 @@ def train(
     if baseline := scores.get("baseline"):
         typer.echo(f"{baseline['name']}, for comparison: {show_scores(baseline)}")
     typer.echo(str(run.path))
+
+
+def translator(
+    dataset: str,
+    given: Mapping[str, Any],
+    data: Mapping[str, Any],
+    seed: int,
+    runs: Path,
+    data_dirs: Sequence[Path],
+    dry_run: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Train on pairs of texts, and say how good its translations are."""
+    from heedful.api import translation
+
+    config = translation.configure_translation(dataset, settings=given, data=data, seed=seed)
+    if dry_run:
+        sizes = {split: len(pairs) for split, pairs in translation.read_splits(config, data_dirs).items()}
+        typer.echo(json.dumps(sizes) if as_json else ", ".join(f"{split} {n:,} pairs" for split, n in sizes.items()))
+        return
+    progress = options.watched(quiet or as_json)
+    folder = translation.train_translator(config, runs=runs, data_dirs=data_dirs, progress=progress)
+    scores = translation.scores_of(folder)
+    if as_json:
+        typer.echo(json.dumps({"run": str(folder), **scores}))
+        return
+    typer.echo(
+        f"test ({scores['pairs']:,} pairs, beam {scores['beam']}): BLEU {scores['bleu']:.1f}, "
+        f"chrF {scores['chrf']:.1f}, {scores['exact']:.1%} of the texts exact, "
+        f"{scores['accuracy']:.1%} of the words in their place"
+    )
+    typer.echo(str(folder))
 
 
 def show_scores(scores: Mapping[str, Any]) -> str:

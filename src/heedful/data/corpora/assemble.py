@@ -303,6 +303,7 @@ def _example(r: RowWords, numbers: LabelNumbers) -> Example:
         evidence=None if row.evidence is None else positions(passage.offsets, row.evidence),
         candidates=None if candidates is None else tuple(sorted(c for c in candidates if c is not None)),
         saying=row.saying,
+        marks=tuple((name, positions(passage.offsets, spans)) for name, spans in row.marks),
     )
 
 

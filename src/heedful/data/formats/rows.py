@@ -44,6 +44,7 @@ class Raw:
     evidence: Spans | None = None  # characters of `text` that decide the label, where known
     candidates: tuple[str, ...] | None = None  # the answers that are possible here
     saying: Saying | None = None  # of prompts for language models; `label` is then SAID
+    marks: tuple[tuple[str, Spans], ...] = ()  # other characters of `text` that are marked, by the mark's name
 
 
 @dataclass(slots=True)

@@ -26,6 +26,8 @@ from heedful.data.formats.rows import SPLIT_NAMES, Ledger, Raw, Spans, json_line
 from heedful.data.formats.simple import split_files
 from heedful.data.formats.tables import InputTable, file_format, json_fields, read_table
 from heedful.data.prompts import LABELS, SAID
+from heedful.data.translation.pairs import decisions_of
+from heedful.data.translation.read import columns_of, is_pairs, read_pairs
 from heedful.errors import Mistake, one_of
 from heedful.records import Saying, Split
 
@@ -44,13 +46,16 @@ def open_prompts(name: str, data_dirs: Sequence[Path], seed: int, options: DataO
     folders = locate.data_dirs(data_dirs)
     path = locate.own_path(name, folders)
     if locate.is_file(path) or file_format(path) is not None:
-        return _of_table(path, options, ledger, split)
+        return _of_table(path, options, ledger, split, data_dirs)
     files = split_files(path) if name and locate.is_dir(path) else []
     found = None if files or not name else locate.find(name, folders)
     if found is not None and found.form == "simple":
         path, files = found.folder, split_files(found.folder)
     if not files:
         raise one_of("corpus of prompts", name, sorted(prompts_here(folders)))
+    if is_pairs(files):
+        rows = decisions_of(read_pairs(name, data_dirs, seed, options, ledger), split)
+        return CorpusRows(path.resolve().name, rows, RECIPE, ledger, str(path), path)
     keys = {key for _, file in files for key in json_fields(file)[0]}
     if not any(say in keys for say in SAYS):
         raise Mistake(
@@ -99,10 +104,14 @@ def _prompt_of(row: Mapping[str, Any]) -> tuple[Any, Spans | None]:
     return prompt, tuple(words[place] for place in marks)
 
 
-def _of_table(path: Path, options: DataOptions, ledger: Ledger, split: Split) -> CorpusRows:
+def _of_table(path: Path, options: DataOptions, ledger: Ledger, split: Split, data_dirs: Sequence[Path]) -> CorpusRows:
     table = read_table(path, ledger, options.delimiter, options.header)
     if not table.columns:
         raise Mistake(f"{path}: there are no rows.")
+    if "prompt" not in table.columns and (columns := columns_of(table, options)) is not None:
+        rows = decisions_of(read_pairs(str(path), data_dirs, 0, options, ledger), split)
+        told = f"source {columns[0]!r}, target {columns[1]!r}"
+        return CorpusRows(path.name.split(".")[0], rows, RECIPE, ledger, str(path), path.parent, columns=told)
     prompt = options.text_column or PROMPTS[0]
     if prompt not in table.columns:
         shown = ", ".join(map(repr, table.columns))

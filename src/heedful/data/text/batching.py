@@ -178,6 +178,8 @@ def encode(
     if evidence:
         name = EVIDENCE if len(evidence) == len(examples) else SOME_EVIDENCE
         targets[name] = passages.mark_words([example.evidence or () for example in examples])
+    for name in dict.fromkeys(name for example in examples for name, _ in example.marks):
+        targets[name] = passages.mark_words([dict(example.marks).get(name, ()) for example in examples])
     if sentences:
         targets[SENTENCE_BEGINS] = passages.mark_words([sentence_begins(e.passage) for e in examples])
     return Encoded(

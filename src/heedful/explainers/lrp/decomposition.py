@@ -12,11 +12,14 @@ import torch
 from torch import Tensor
 
 from heedful.errors import Mistake
-from heedful.explainers.lrp.frozen import BIASES, POSITIONS, frozen
+from heedful.explainers.lrp.frozen import BIASES, POSITIONS, RULES, frozen
+from heedful.explainers.lrp.gates import GATED
 from heedful.models.network import Differentiable
 from heedful.records import Batch, Tokens
 
 TOLERANCE = 3e-4  # of the sum of all |parts|, in float32: what rounding can leave over, and no wrong layer would
+
+RULES.update(GATED)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,8 +12,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from heedful.data.corpora.assemble import positions
+from heedful.data.prompts import ELSE
 from heedful.errors import Mistake
 from heedful.models.language.model import LanguageModel
+from heedful.models.language.prompts import Prompt
 from heedful.models.model import Model
 from heedful.records import Example, NextToken
 
@@ -33,7 +35,9 @@ def decision(model: LanguageModel, example: Example) -> Example:
     say, instead = example.saying.say, example.saying.instead
     try:
         prompt = model.prompt(example.passage.text)
-        if say is not None and instead is not None:
+        if example.saying.after is not None:
+            made = _word_after(model, example, prompt, example.saying.after)
+        elif say is not None and instead is not None:
             (made,) = model.steps(prompt, model.tokens_of(prompt, say), model.tokens_of(prompt, instead), example.id)
         else:
             made = _against_next_best(model, example, say, instead)
@@ -41,7 +45,27 @@ def decision(model: LanguageModel, example: Example) -> Example:
         raise Mistake(f"{example.id}: {mistake}") from None
     spans = [tuple(example.passage.offsets[i].tolist()) for i in example.evidence or ()]
     marked = None if example.evidence is None else positions(prompt.offsets, tuple(spans))
-    return replace(made, id=example.id, evidence=marked, label=None if say is None else RIGHT, saying=example.saying)
+    marks = tuple(
+        (name, positions(prompt.offsets, tuple(tuple(example.passage.offsets[i].tolist()) for i in words)))
+        for name, words in example.marks
+    )
+    label = None if say is None else RIGHT
+    return replace(made, id=example.id, evidence=marked, label=label, saying=example.saying, marks=marks)
+
+
+def _word_after(model: LanguageModel, example: Example, prompt: Prompt, after: str) -> Example:
+    """Does it say this whole word next, and not anything else, once so much has been said?"""
+    assert example.saying is not None
+    word = example.saying.say
+    if word is None:
+        raise Mistake("nothing is told of what is said after that.")
+    before = model.tokens_of(prompt, after) if after else ()
+    every = model.tokens_of(prompt, f"{after} {word}".strip())
+    if every[: len(before)] != before or len(every) == len(before):
+        every = (*before, *model.tokens_of(prompt, word))
+    said = model.text.said(every[:-1]) if len(every) > 1 else None
+    asked = NextToken((every[-1],), None, (ELSE, word), len(before), every[len(before) : -1])
+    return Example(example.id, prompt, query=said, asked=asked)
 
 
 def _against_next_best(model: LanguageModel, example: Example, say: str | None, instead: str | None) -> Example:

@@ -69,6 +69,7 @@ class EncoderDecoder(Generator):
 
     reader = DecoderForward
     kinds = KINDS
+    apart = True
 
     def __init__(  # no super(): what a module can do is seen from other questions
         self, module: nn.Module, probe: Probe, *, limit: int | None = None, said_limit: int | None = None

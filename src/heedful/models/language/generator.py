@@ -64,6 +64,8 @@ class Generator(HuggingFaceNetwork):
     forward: PlacesForward
     function: Function | None = None  # of the logits of the next token, in place of a question about a token
     readout: OutputLayer | None = None  # None: not linear, so logits are asked for
+    apart = False  # whether it reads what it has said in another place than the prompt: an encoder-decoder
+    said_limit: int | None = None  # tokens that it says at most, where that is another limit
     share = True  # one pass for rows that begin alike; False: each row is read (the general way)
 
     def __init__(self, module: nn.Module, probe: Probe, *, frame: SpecialTokens, limit: int | None = None) -> None:
@@ -80,6 +82,13 @@ class Generator(HuggingFaceNetwork):
     @property
     def vocabulary(self) -> int:
         return self.abilities.n_outputs
+
+    @property
+    def stops(self) -> frozenset[int]:
+        """Tokens that end what is said."""
+        config = getattr(self.module, "generation_config", None) or self.module.config
+        ids = getattr(config, "eos_token_id", None)
+        return frozenset() if ids is None else frozenset(ids if isinstance(ids, list | tuple) else [ids])
 
     def explaining(self, function: Function) -> Generator:
         """The same model, asked for a number of the user's: function(logits (n, vocabulary)) -> (n,)."""

@@ -10,7 +10,6 @@ import torch
 from heedful.data.prompts import ELSE
 from heedful.data.text.batching import NOTHING
 from heedful.errors import Mistake, short
-from heedful.models.language.encoder_decoder import EncoderDecoder
 from heedful.models.language.generator import Generator
 from heedful.models.language.prompts import Prompt, PromptEncoder
 from heedful.models.model import Model, check_texts
@@ -57,7 +56,7 @@ class LanguageModel(Model):
     @property
     def apart(self) -> bool:
         """Whether it is an encoder-decoder, which does not read what it says beside the prompt."""
-        return isinstance(self.network, EncoderDecoder)
+        return self.network.apart
 
     @torch.no_grad()
     def generate(
@@ -108,9 +107,7 @@ class LanguageModel(Model):
     @property
     def stops(self) -> frozenset[int]:
         """Tokens that end what is said."""
-        config = getattr(self.network.module, "generation_config", None) or self.network.module.config
-        ids = getattr(config, "eos_token_id", None)
-        return frozenset() if ids is None else frozenset(ids if isinstance(ids, list | tuple) else [ids])
+        return self.network.stops
 
     def tokens_of(self, prompt: Prompt, text: str) -> tuple[int, ...]:
         """The tokens of a continuation. A word goes on after a blank, where the prompt has none at its end."""
@@ -160,7 +157,7 @@ class LanguageModel(Model):
         return Example(f"{name}, token {same + 1}", prompt, query=said, asked=asked)
 
     def _check_room(self, prompt: Prompt, tokens: int) -> None:
-        if isinstance(self.network, EncoderDecoder):
+        if self.network.apart:
             read, limit = int(self.text.encode([NOTHING], "query").lengths[0]) + tokens - 1, self.network.said_limit
             if limit is not None and read > limit:
                 raise Mistake(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -149,6 +150,13 @@ class PromptEncoder(PieceEncoder):
             return words.spans
         return self._pieces([words.text])[0][1]
 
+    @cached_property
+    def _special(self) -> list[int]:
+        """Ids of special tokens. A word that is not known is a word, unless its id is another special token's, too."""
+        own = self._tokenizer
+        others = {own.bos_token_id, own.eos_token_id, own.pad_token_id, own.sep_token_id, own.cls_token_id}
+        return [i for i in own.all_special_ids if i != own.unk_token_id or i in others]
+
     def _tokens(self, words: Words) -> tuple[list[int], NDArray[np.int64]]:
         """The tokens of a text, and the word of each: -1 for special tokens and for what the template wrote."""
         if isinstance(words, SaidWords) and words.spans is not None:
@@ -156,7 +164,7 @@ class PromptEncoder(PieceEncoder):
         else:
             ids, spans = self._pieces([words.text])[0]
         word = word_of(words, spans)
-        special = np.isin(np.array(ids, dtype=np.int64), self._tokenizer.all_special_ids)
+        special = np.isin(np.array(ids, dtype=np.int64), self._special)
         return ids, np.where(special, -1, word).astype(np.int64)
 
 

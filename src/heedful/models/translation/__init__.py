@@ -1,0 +1,1 @@
+"""Our own translators: an encoder, an attention and a decoder, four public steps for each word that is said."""
