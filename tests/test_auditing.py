@@ -567,7 +567,7 @@ def test_bars_are_met_missed_or_not_measured() -> None:
     assert not missed.met
     assert "missed, it is 0.3" in missed.sentence
     near = outcome(f"erasure(attention).js >= {findings[0].value.value + 1e-6}")
-    assert "the interval holds the bar" in near.sentence
+    assert "the interval contains the threshold" in near.sentence
     assert outcome("erasure(attention).js.share >= 0.45").met
     assert outcome("erasure(attention).js.q <= 0.05").value is None  # a finding alone has no family yet
     assert outcome("performance.accuracy < 0.9").met

@@ -42,7 +42,7 @@ def made(
 def test_an_interval_that_holds_a_bar_decides_nothing() -> None:
     found = settle(made(0.45, 0.35, 0.55), 100)
     assert (found.grade, found.could_be) == ("undecided", ("against", "mixed"))
-    assert "These 100 texts cannot tell; about" in found.sentence
+    assert "These 100 texts are too few to tell; about" in found.sentence
     assert "against it or mixed" in found.answer
     assert "100 texts of one training run" in found.contains
     wide = settle(made(0.6, 0.3, 0.9), 20)
@@ -172,8 +172,8 @@ def test_what_cannot_tell_right_from_irrelevant_attention_has_no_say() -> None:
     """A right model reaches every bar but that of the adversary, who is as free with right attention as with any."""
     assert {name for name, known in KNOWN.items() if not known.tells} == {"adversarial"}
     assert PlantedRange((0.2, 0.4), (0.5, 0.6)).tells  # also where less is better
-    assert "no say in the headline" in beside_bars("adversarial")
-    assert "no say" not in beside_bars("correlation")
+    assert "does not count in the headline" in beside_bars("adversarial")
+    assert "does not count" not in beside_bars("correlation")
     assert beside_bars("conicity") == ""
     free, others = made(0.1, 0.05, 0.15), [made(0.9, 0.88, 0.92), made(0.95, 0.9, 1.0)]
     assert grade_of([*others, free]) == "mixed"

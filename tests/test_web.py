@@ -200,7 +200,7 @@ def test_a_list_of_old_runs_does_not_wait_for_their_verdicts(folder: Path, monke
     for entry in library.entries().values():
         entry.verdicts.clear()
     client = TestClient(create_app(library), base_url="http://localhost")
-    assert "3 runs are being made" in client.get("/").text
+    assert "3 runs are being computed" in client.get("/").text
     go_on.set()
     assert data(client, f"/runs/{A}")["judged"]["grade"]  # its own page waits
     data(client, f"/runs/{B}")
@@ -399,8 +399,8 @@ def test_words_the_model_does_not_know_are_marked(client: TestClient) -> None:
     assert [word["known"] for word in words] == [True, False]
     said = client.get(f"/runs/{A}/playground?text=good+xylophone&live=1").text
     assert "does not know the word xylophone" in said
-    assert "knows none of this text" not in said
-    assert "knows none of this text" in client.get(f"/runs/{A}/playground?text=xylophone+zebra&live=1").text
+    assert "knows no word of this text" not in said
+    assert "knows no word of this text" in client.get(f"/runs/{A}/playground?text=xylophone+zebra&live=1").text
 
 
 @pytest.mark.parametrize(
@@ -703,7 +703,7 @@ def test_words_come_as_far_as_time_allows_and_go_on_when_asked_again(
     monkeypatch.setattr(sample, "leave_words_out", slow)
     client = TestClient(create_app(Library(folder)), base_url="http://localhost")
     page = client.get(f"/runs/{A}/words").text
-    assert "as many as fit into the time of a question" in page
+    assert "as many as fit into the time limit" in page
     done = []
     for _ in range(6):
         found = data(client, f"/runs/{A}/words")

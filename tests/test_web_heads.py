@@ -216,7 +216,7 @@ def test_weights_that_can_only_be_read_are_shown_and_not_changed(tmp_path: Path)
     assert not told["editable"]
     assert told["worth"] == []
     assert np.array(told["weights"]).sum(1) == pytest.approx(1, abs=1e-3)
-    assert "can be read, and not changed" in client.get(f"/runs/{trial.name}/attention?text=good").text
+    assert "can be read but not changed" in client.get(f"/runs/{trial.name}/attention?text=good").text
     refused = client.post(f"/runs/{trial.name}/attention", json={"text": "good", "uniform": ["0"]})
     assert refused.status_code == 422
     assert "cannot be asked under other attention weights" in refused.json()["error"]

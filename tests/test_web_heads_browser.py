@@ -99,7 +99,7 @@ def test_a_changed_head_moves_the_prediction_and_keeps_the_focus(browser: Browse
         assert "uniform=1.2" in seen.page.url
         seen.page.get_by_role("link", name="Make all of layer 1 uniform").click()
         until(seen.page, "document.querySelectorAll('a.head.uniform').length === 4")
-        seen.page.get_by_role("link", name="Leave all as they are").click()
+        seen.page.get_by_role("link", name="Reset all heads").click()
         until(seen.page, "document.querySelectorAll('a.head.uniform').length === 0")
         assert numbers(seen, "after") == pytest.approx(before)
         seen.page.go_back()
@@ -114,7 +114,7 @@ def test_the_playground_keeps_the_changed_heads_for_the_next_text(browser: Brows
         seen.page.locator("p[data-heads], .heads-view").scroll_into_view_if_needed()
         seen.page.wait_for_selector(VIEW)
         seen.page.locator('a.head[data-layer="0"][data-head="3"]').click()
-        seen.page.get_by_role("link", name="Shut it off").click()
+        seen.page.get_by_role("link", name="Switch it off").click()
         until(seen.page, "document.querySelectorAll('a.head.off').length === 1")
         seen.page.locator("#text").fill(TEXTS[3])
         until(seen.page, "JSON.parse(document.querySelector('.prediction-view').dataset.source).text.startsWith('bad')")

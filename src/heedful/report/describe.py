@@ -32,12 +32,12 @@ class Fact:
 
 def question(findings: Findings) -> str:
     """One sentence for someone who has never read the papers."""
-    on = "asked about" if "source" in findings.info["config"] else "trained on"
+    on = "tested on" if "source" in findings.info["config"] else "trained on"
     questions = [find(name).asks or f"“{find(name).question}”" for name in findings.tables]
     return (
-        f"Attention gives each word of a text a weight; the weights sum to 1 and are often shown as the reason of a "
+        f"Attention gives each word of a text a weight; the weights sum to 1 and are often shown as the reason for a "
         f"prediction. This model is {findings.description}, {on} {visible(findings.setting[0])}. "
-        f"We asked {join_words(questions)}."
+        f"The tests ask {join_words(questions)}."
     )
 
 
@@ -59,7 +59,7 @@ def score(findings: Findings) -> Fact:
 
 
 def warning(run: Illustrated) -> str:
-    """Where the model hardly predicts, what its attention does says little."""
+    """Where the model hardly predicts, its attention says little."""
     truths = [example.label for example in run.examples.values() if example.label is not None]
     accuracy = run.findings.performance.get("accuracy")
     if not truths or accuracy is None:
@@ -69,7 +69,7 @@ def warning(run: Illustrated) -> str:
         return ""
     return (
         f"This model predicts hardly better (accuracy {accuracy:.2f}) than always answering "
-        f"“{visible(run.findings.labels[usual], 40)}” ({n / len(truths):.2f}): what its attention does says little."
+        f"“{visible(run.findings.labels[usual], 40)}” ({n / len(truths):.2f}): its attention says little."
     )
 
 
@@ -91,7 +91,7 @@ def facts(findings: Findings) -> list[Fact]:
         Fact("data", visible(dataset, 80), ", ".join(f"{size:,} {split}" for split, size in sizes.items())),
         Fact("labels", str(len(labels)), shown),
         Fact("model", f"{encoder}, {attention}", _sizes(info)),
-        Fact("texts asked about", f"{n:,}", f"of the {findings.split} split"),
+        Fact("texts tested", f"{n:,}", f"of the {findings.split} split"),
         Fact("seed", "not known" if findings.seed is None else str(findings.seed)),
     ]
 

@@ -62,7 +62,7 @@ def make_plan(
         if missing:
             left_out[name] = f"it needs a model {_able(missing)}"
         elif not (experiment.audit.measures or experiment.judge or name in by_name):
-            left_out[name] = f"it has no verdict, and says nothing of explainers: --experiment {name} asks it"
+            left_out[name] = f"it has no verdict and says nothing about explainers; --experiment {name} adds it"
         else:
             takes = "methods" in experiment.config.model_fields
             ranks = any(one.ranks for one in experiment.audit.measures)
@@ -72,9 +72,9 @@ def make_plan(
             options |= _conditions(experiment, options, bars)
             slow = sorted(experiment.audit.fast_with - can)
             if name not in by_name and slow:
-                left_out[name] = f"it takes long for a model that is not one {_able(slow)}: --experiment {name} asks it"
+                left_out[name] = f"it takes long unless a model is one {_able(slow)}; --experiment {name} adds it"
             elif name not in by_name and subject.trains(name, options):
-                left_out[name] = f"it trains further models first: ask for it with --experiment {name}"
+                left_out[name] = f"it has to train further models first; --experiment {name} adds it"
             else:
                 chosen[name] = options
     order = sorted(chosen, key=lambda name: _importance(find(name), name in by_name))
@@ -115,7 +115,7 @@ def _abilities(subject: AuditSubject, left_out: dict[str, str]) -> frozenset[str
         return can
     left_out[ATTENTION] = (
         f"{long} of {len(lengths)} texts are longer than the {limit} tokens that {subject.name} reads at once, so that "
-        "there is no one attention over them: cut them, or leave them out of the data"
+        "so there is no single attention over them: cut them, or leave them out of the data"
     )
     return can - {"attends", "self_attends", "edits_attention"}
 
@@ -127,8 +127,8 @@ def named_methods(methods: Sequence[Method]) -> list[str]:
         if one.options or one.explainer.name not in EXPLAINERS:
             what = f"{one.explainer.name} with options" if one.options else f"the function {one.explainer.name}"
             raise Mistake(
-                f"an audit asks methods by name, each with its defaults, and {what} was given: give the name of a "
-                f"method ({', '.join(EXPLAINERS)}), and explain with options by heedful explain."
+                f"an audit runs methods with their defaults, but {what} was given: give the name of a method "
+                f"({', '.join(EXPLAINERS)}); for options use heedful explain."
             )
     return [one.explainer.name for one in chosen]
 
@@ -144,9 +144,9 @@ def _methods(model: Model, can: frozenset[str], asked: Sequence[str], left_out: 
         if missing:
             left_out.setdefault(name, f"it needs a model {_able(missing)}")
         elif explainer.slow and name not in asked:
-            left_out[name] = f"it takes long ({explainer.cost}): ask for it with --method {name}"
+            left_out[name] = f"it takes long ({explainer.cost}); --method {name} adds it"
         elif explainer.fit is not None and name not in asked:
-            left_out[name] = f"it learns from training texts first: ask for it with --method {name}"
+            left_out[name] = f"it has to learn from training texts first; --method {name} adds it"
         elif why := explainer.why_not(model.network):
             left_out[name] = why
         elif explainer.replaces and model.text.reserved.replacement is None:
@@ -170,7 +170,7 @@ class Clock:
 
     @property
     def spent(self) -> str:
-        return f"there was no time left in {in_time(self.budget)}: give more with --budget"
+        return f"no time was left in {in_time(self.budget)}; allow more with --budget"
 
 
 def ask_within(
@@ -210,7 +210,7 @@ def ask_within(
     for name in others:
         if name in answers and answers[name].texts < min(LEAST, subject.size):
             few = answers.pop(name)
-            left_out[name] = f"only {few.texts} texts fit into the time ({in_time(few.seconds)} for these)"
+            left_out[name] = f"only {few.texts} texts fit into the time (they took {in_time(few.seconds)})"
     return answers, left_out
 
 

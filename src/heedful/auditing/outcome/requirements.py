@@ -174,7 +174,11 @@ def _ends(bar: Requirement, found: Finding) -> str:
     told = found.value if bar.part == "value" else found.share
     if math.isnan(told.low):
         return ""
-    holds = "; the interval holds the bar, so other texts could change this" if told.low < bar.bar < told.high else ""
+    holds = (
+        "; the interval contains the threshold, so other texts could change this"
+        if told.low < bar.bar < told.high
+        else ""
+    )
     return f"(95% CI {told.low:.3g} to {told.high:.3g}, {found.gain.n} texts{holds})"
 
 

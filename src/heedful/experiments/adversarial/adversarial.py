@@ -108,7 +108,7 @@ def search(
     epsilon = epsilon_of(config.epsilon, seen.has_query)
     if not isinstance(seen, PooledStates):
         if config.compare or config.method == "adam":
-            raise Mistake("Adam's search is for models that pool by attention; ask for method=exact alone.")
+            raise Mistake("Adam's search only works for models that pool by attention; use method=exact only.")
         return general_adversary(seen, epsilon), None
     two_labels = two_label_adversary(seen, epsilon)
     exact = adam = dense = None

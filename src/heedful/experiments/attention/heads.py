@@ -114,7 +114,7 @@ def verdict(trial: Result) -> Verdict:
     changes = changes_by_head(trial.table, operation)
     found = share_negligible(changes)
     if np.isnan(found.value):
-        none = "There is no text whose prediction could be asked for again."
+        none = "No text could be predicted again."
         return JUDGEMENT.unclear("Undefined", none, "is empty")
     n, heads = changes.shape
     sentence = (

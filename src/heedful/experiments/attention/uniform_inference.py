@@ -106,7 +106,7 @@ def verdict(trial: Result) -> Verdict:
     values = column(rows, "tvd")
     defined = values[~np.isnan(values)]
     if not defined.size:
-        none = "There is no text whose prediction could be asked for again."
+        none = "No text could be predicted again."
         return JUDGEMENT.unclear("Undefined", none, "is empty")
     found, line = quantile(defined), trial.summary["overall"]
     scores = (
@@ -115,7 +115,7 @@ def verdict(trial: Result) -> Verdict:
         else ""
     )
     sentence = (
-        f"Attending to all words alike, in all layers that were asked about, the model changes its prediction by "
+        f"When all words get the same attention, in all layers tested, the prediction changes by "
         f"{interval(found, 3 if found.value < 0.1 else 2)} in the median of {defined.size:,} texts, and its label for "
         f"{line['flipped']:.0%} of them.{scores}"
     )

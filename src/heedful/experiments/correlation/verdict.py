@@ -59,7 +59,7 @@ def verdict(trial: Result) -> Verdict:
     rows = [rows_of(trial.table, "pair", pair) for pair in (*ATTENTION_PAIRS, REFERENCE)]
     taus = [column(one, "tau") for one in rows]
     if len({len(tau) for tau in taus}) != 1 or not len(taus[0]):
-        sentence = "This was asked of other pairs of explanations than those of the paper: see the figures."
+        sentence = "These are not the pairs of explanations of the paper: see the figures."
         return unclear("Not asked", sentence, "was not compared as in the paper")
     stacked = np.stack([*taus, np.zeros(len(taus[0]))])  # (4, texts): the last is chance
     known = ~np.isnan(stacked).any(0)
@@ -77,7 +77,9 @@ def verdict(trial: Result) -> Verdict:
     )
     measures = [one for one in (defined, first) if one[2].mean() - one[3].mean() >= APART]
     if not measures:
-        sentence = f"The other explanations hardly agree with each other: nothing to compare with. {numbers}"
+        sentence = (
+            f"The other explanations hardly agree with each other, so there is nothing to compare with. {numbers}"
+        )
         clause = "cannot be compared, because the other explanations disagree with each other"
         return unclear("Undecided", sentence, clause)
     found, p = share_of_the_way(*measures), sign_flip_test(defined[:2].mean(0))

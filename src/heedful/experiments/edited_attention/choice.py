@@ -67,9 +67,9 @@ def beside_bars(name: str) -> str:
     if name not in KNOWN:
         return ""
     (right, irrelevant), apart = KNOWN[name], KNOWN[name].tells
-    no_say = "" if apart else " The two overlap: this cannot tell them apart, and has no say in the headline."
+    no_say = "" if apart else " The two overlap: this does not distinguish them, and does not count in the headline."
     return (
-        f"The bars are heedful's own; beside them, models of planted texts get {right[0]:.2f} to {right[1]:.2f} where "
-        f"their attention is known to be right, and {irrelevant[0]:.2f} to {irrelevant[1]:.2f} where it is "
+        f"The thresholds are heedful's own. For comparison, models of planted texts get {right[0]:.2f} to {right[1]:.2f} "
+        f"where their attention is known to be right, and {irrelevant[0]:.2f} to {irrelevant[1]:.2f} where it is "
         f"irrelevant.{no_say}"
     )

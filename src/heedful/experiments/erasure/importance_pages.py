@@ -60,7 +60,7 @@ def verdict(trial: Result) -> Verdict:
     """
     shares = shares_by_text(trial.table)
     if shares is None:
-        sentence = "This was not asked of attention and of random orders: see the figures."
+        sentence = "Attention and random orders were not tested here: see the figures."
         return JUDGEMENT.unclear("Not asked", sentence, "was not ranked")
     attention, random, smallest = shares
     if not attention.size or (random - smallest).mean() <= 0:

@@ -22,7 +22,7 @@ ATTENTION = "attention"
 SOME, MUCH = 0.2, 0.5  # of the way from a random order to the best one found
 RULE = (
     f"Attention, by comprehensiveness: from {MUCH:.0%} of the way from a random order to the best order found on: it "
-    f"points at them; from {SOME:.0%} on: partly; below, or where it cannot be told from a random order: it does not."
+    f"points at them; from {SOME:.0%} on: partly; below, or if it is not better than a random order: it does not."
 )
 CLAIM = "removing the most attended words changes the output more than removing words in a random order"
 WAYS = {
@@ -254,5 +254,5 @@ def compare(evidence: Evidence) -> Comparison:
             reached = seeds(between_seeds(means)) if means else "-"
             rows.append((*setting, method_name(method), *raw, reached))
     header = (*SETTING, "method", "comprehensiveness", "sufficiency", "share of the best possible")
-    note = "0: a random order, 1: the best order found (by comprehensiveness, under the first operator asked)."
+    note = "0: a random order, 1: the best order found (by comprehensiveness, under the first operator)."
     return Comparison(tables=(Table("Faithfulness", header, tuple(rows), note),) if rows else ())

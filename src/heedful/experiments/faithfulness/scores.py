@@ -77,7 +77,7 @@ def supported(
         ways.remove("mask")
     if not found or not ways:
         raise Mistake(
-            f"none of the {'methods' if not found else 'operators'} asked for is possible with this model: "
+            f"none of the {'methods' if not found else 'operators'} requested is possible with this model: "
             f"{'; '.join(left_out)}."
         )
     return Supported(found, ways, left_out)

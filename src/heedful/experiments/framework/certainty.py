@@ -38,7 +38,7 @@ def settle(verdict: Verdict, texts: int, runs: int = 1) -> Verdict:
     contains = verdict.contains or Sources(texts, runs).sentence()
     value, verdict = verdict.value, replace(verdict, texts=texts, contains=contains)
     if verdict.low is None or verdict.high is None:
-        told = f"{verdict.sentence} So few texts have no interval, so this decides nothing."
+        told = f"{verdict.sentence} So few texts give no interval, so nothing can be concluded."
         return replace(verdict, grade="undecided", answer="Undecided", sentence=told, could_be=ALL)
     found = Interval(value, verdict.low, verdict.high)
     verdict = replace(verdict, sensitivity=sensitivity(found, verdict.bars, rising))
@@ -47,7 +47,7 @@ def settle(verdict: Verdict, texts: int, runs: int = 1) -> Verdict:
         return verdict
     needed = None if seeds else texts_to_decide(found, verdict.bars, texts)
     about = f"more than {MANY:,}" if needed is None else f"about {needed:,}"
-    cannot = "texts and seeds cannot tell." if seeds else f"texts cannot tell; {about} would be needed."
+    cannot = "texts and seeds are too few to tell." if seeds else f"texts are too few to tell; {about} would be needed."
     told = f"{verdict.sentence} These {texts:,} {cannot}"
     answer = f"Undecided ({' or '.join(WORDS[grade] for grade in could_be)})"
     return replace(verdict, grade="undecided", answer=answer, sentence=told, could_be=could_be, needed=needed)

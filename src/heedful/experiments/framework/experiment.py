@@ -197,7 +197,7 @@ def to_table(chunks: Iterable[Mapping[str, Cells]]) -> pa.Table:
     """Chunks as one Arrow table in the order of the examples. What is undefined (nan) becomes null."""
     tables = list(map(_chunk_to_table, chunks))
     if not tables:
-        raise Mistake("there are no rows: the split that was asked for has no examples.")
+        raise Mistake("there are no rows, because the split has no examples.")
     table = pa.concat_tables(tables)
     order = np.argsort(table["example"].to_numpy(), kind="stable")
     return table.take(pa.array(order)).combine_chunks()

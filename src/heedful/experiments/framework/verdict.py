@@ -19,7 +19,7 @@ from heedful.measure.statistics import Interval
 
 Grade = Literal["for", "mixed", "against", "undecided", "unclear"]
 
-OUR_OWN = "The bars are heedful's own: the papers give none."
+OUR_OWN = "The thresholds are heedful's own, because the papers give none."
 HEADLINE_RULE = (
     "The headline says “believe” with at least two verdicts for and none against, “do not” with at least two against "
     "and none for, and “with caution” otherwise; it is undecided where undecided verdicts could turn it either way."
@@ -44,7 +44,7 @@ HEADLINES: dict[Grade, str] = {
     "against": "Do not take the attention of this model for the reason of its predictions",
     "mixed": "Read the attention of this model with caution",
     "undecided": "These texts do not decide whether the attention of this model can be believed",
-    "unclear": "These tests do not tell whether the attention of this model can be believed",
+    "unclear": "These tests do not show whether the attention of this model can be believed",
 }
 
 
@@ -185,7 +185,11 @@ def crossed(low: float, high: float, bars: Sequence[float]) -> list[float]:
 def border(found: Interval, *bars: float) -> str:
     """A sentence where the interval holds a bar: then the grade could as well be the next."""
     held = crossed(found.low, found.high, bars)
-    return f" The interval holds the bar of {held[0]:g}: so it is not clear on which side it is." if held else ""
+    return (
+        f" The interval contains the threshold of {held[0]:g}, so it is not clear on which side the value lies."
+        if held
+        else ""
+    )
 
 
 def overall(grades: Sequence[Grade]) -> Grade:

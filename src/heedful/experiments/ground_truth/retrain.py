@@ -130,7 +130,7 @@ def verdict(trial: Result) -> Verdict:
         return JUDGEMENT.unclear("Not asked", told, "was not asked")
     line = _against_random(table, ATTENTION)
     if line["low"] is None or line["high"] is None:
-        told = "One text is too little to compare by."
+        told = "One text is not enough for a comparison."
         return JUDGEMENT.unclear("Undefined", told, "was not asked")
     found = Interval(line["mean"], min(line["low"], line["mean"]), max(line["high"], line["mean"]))
     grade: Grade = "against" if found.low <= 0 else grade_at(found.value, *BARS, rising=True)
@@ -252,7 +252,7 @@ def run(
 
 def _columns(method: str, fraction: float, output: Output, batch: Batch) -> Chunk:
     if batch.labels is None:
-        raise Mistake("retrain asks whether labels are predicted: these texts have none.")
+        raise Mistake("retrain needs labels, and these texts have none.")
     n = len(batch)
     return {
         "removal": [name_of(method, fraction)] * n,

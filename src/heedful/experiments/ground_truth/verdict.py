@@ -53,7 +53,7 @@ def verdict_of(claim: Claim, rows: Callable[[pa.Table], pa.Table] = lambda table
         table = counted.filter(pa.array(column(counted, "chance") < 1))  # of the rest nothing can be found or missed
         if ATTENTION not in methods_of(trial.table):
             best = _others(table, claim.measure)
-            sentence = f"This model has no attention to judge, or it was not asked.{best}"
+            sentence = f"This model has no attention to judge, or attention was not tested.{best}"
             return claim.unclear("Not asked", sentence, "was not asked")
         own = rows_of(table, "method", ATTENTION)
         value, chance = column(own, claim.measure), column(own, "chance")

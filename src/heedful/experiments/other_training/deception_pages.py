@@ -98,7 +98,7 @@ def _still_seen(summary: Mapping[str, Any], model: str) -> str:
     if not lines:
         return ""
     if not found:
-        return " No other method that was asked puts them above other words more often than chance."
+        return " No other method tested ranks them above other words more often than chance."
     return f" Above other words, more often than chance (.5), they still stand with {join_words(found)}."
 
 

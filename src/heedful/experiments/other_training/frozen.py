@@ -96,7 +96,7 @@ WORDINGS: dict[Grade, Wording] = {
 COLUMNS = {
     "right": Column("right", 0, 1, "1: the token-wise model is right.", bins=2),
     "tvd": Column("TVD of the outputs", 0, 1, "Left: the token-wise model says what the model says."),
-    "right_base": Column("the model is right", 0, 1, "1: the asked model is right.", bins=2),
+    "right_base": Column("the model is right", 0, 1, "1: the model is right.", bins=2),
     "truth": Column("right label", drawn=False),
     "token_wise": Column("predicted by the token-wise model", drawn=False),
 }

@@ -130,7 +130,7 @@ def hide(
     from heedful.explainers.perturbation.perturb import predict
 
     if batch.labels is None:
-        raise Mistake("masked_twin asks whether labels are predicted: these texts have none.")
+        raise Mistake("masked_twin needs labels, and these texts have none.")
     n, real, tokens = len(batch), words_of(batch), batch.passage
     width = torch.arange(tokens.ids.shape[1]).expand(tokens.ids.shape)
     index = (width if tokens.word_index is None else tokens.word_index).clamp(min=0).cpu().numpy()

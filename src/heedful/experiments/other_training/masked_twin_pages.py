@@ -123,7 +123,7 @@ JUDGEMENT = Judgement(QUESTION, RULE, WORDINGS, BARS, rising=False, counts=False
 def verdict(trial: Result) -> Verdict:
     line = _strangeness(trial.table)
     if line["low"] is None or line["high"] is None:
-        told = "One text is too little to compare by."
+        told = "One text is not enough for a comparison."
         return JUDGEMENT.unclear("Undefined", told, "was not asked")
     found = Interval(line["mean"], min(line["low"], line["mean"]), max(line["high"], line["mean"]))
     table, tau = trial.table, order_of_methods(trial.table)
@@ -133,7 +133,7 @@ def verdict(trial: Result) -> Verdict:
         means = {name: _mean(by_text(table, name, who)) for name in methods}
         return ", ".join(f"{method_name(name)} {means[name]:.2f}" for name in sorted(means, key=lambda n: -means[n]))
 
-    order = "" if np.isnan(tau) else f" They order methods alike with Kendall's τ = {tau:.2f}."
+    order = "" if np.isnan(tau) else f" Their orders of the methods agree with Kendall's τ = {tau:.2f}."
     right = [_mean(by_text(table, RANDOM, name)) for name in ("correct", "twin_correct")]
     sentence = (
         f"With random words hidden the model predicts {right[0]:.2f} of the labels and its twin, which was trained "
