@@ -231,7 +231,7 @@ def test_a_function_that_fails_is_said() -> None:
     def predict(texts: Sequence[str]) -> np.ndarray:
         raise ZeroDivisionError("no texts today")
 
-    with pytest.raises(Mistake, match=r"nothing could be asked of .*no texts today"):
+    with pytest.raises(Mistake, match=r"nothing could be tested on .*no texts today"):
         heedful.audit(heedful.wrap(predict, labels=["neg", "pos"]), ["a film", "a book"], budget="1h")
 
 
@@ -285,7 +285,7 @@ def test_when_the_time_is_over_every_question_ends(run: Run, monkeypatch: pytest
     found = heedful.audit(run, budget="1h")
     assert [(one.experiment, one.texts) for one in found.questions] == [("faithfulness", 2)]
     for name in ("erasure", "correlation"):
-        assert found.left_out[name] == "there was no time left in 1 h: give more with --budget"
+        assert found.left_out[name] == "no time was left in 1 h; allow more with --budget"
 
 
 def test_without_time_to_explain_the_cost_is_what_is_declared(run: Run) -> None:

@@ -169,7 +169,9 @@ def test_the_audit(place: Path, run: str) -> None:
     planned = heedful(place, "audit", run, "--dry-run")
     assert re.search(r"^methods: .*\bsolo\b", planned, flags=re.MULTILINE)
     assert re.search(r"^methods: .*\blrp\b", planned, flags=re.MULTILINE)
-    assert "left out: confidence: it has no verdict, and says nothing of explainers: --experiment confidence" in planned
+    assert (
+        "left out: confidence: it has no verdict and says nothing about explainers; --experiment confidence" in planned
+    )
     named = heedful(place, "audit", run, "--dry-run", "--experiment", "confidence")
     assert "confidence: about 1 forward passes a text" in named
     assert "left out: confidence" not in named

@@ -79,7 +79,7 @@ def test_unknown_and_missing_corpora(nowhere: Path) -> None:
         load("imbd", data_dirs=[nowhere])
     with pytest.raises(Mistake, match=r"imdb was not found in .*data.* To get it: aclImdb_v1"):
         load("imdb", data_dirs=[nowhere])
-    with pytest.raises(Mistake, match="--text-column is for one's own files"):
+    with pytest.raises(Mistake, match="--text-column is for your own files"):
         load("planted", options=DataOptions(text_column="x"))
 
 
@@ -240,7 +240,7 @@ def test_prepared_is_the_same_as_read_from_the_original(nowhere: Path, tmp_path:
     for split in SPLITS:
         assert [(e.passage, e.label) for e in prepared[split]] == [(e.passage, e.label) for e in original[split]]
     assert [path.name for path in sorted(nowhere.iterdir())] == ["sst"]
-    with pytest.raises(Mistake, match="exists already; --replace writes it anew"):
+    with pytest.raises(Mistake, match="exists already; use --replace to overwrite it"):
         prepare("sst", source, nowhere)
     before = (nowhere / "sst/train.jsonl.gz").read_bytes()
     prepare("sst", source, nowhere, replace=True)

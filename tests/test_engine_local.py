@@ -56,7 +56,7 @@ def test_workers_and_this_process_give_the_same_bits_and_failures_stay_alone(tmp
     report = execute(both, Workspace(tmp_path / "local"), QUIET, "local", cores=2)
     assert {task.key for task in report.done} == set(made.tasks)
     assert [failure.task.kind for failure in report.failed] == ["train", "train"]
-    assert "are not what they were when this was planned" in report.failed[0].error
+    assert "have changed since this was planned" in report.failed[0].error
     assert {task.key for task in report.blocked} == {t.key for t in broken.tasks.values() if t.kind != "train"}
     here = execute(made, Workspace(tmp_path / "here"), QUIET, "here", cores=2)
     assert here.complete

@@ -383,7 +383,7 @@ def test_a_checkpoint_without_a_head(tmp_path: Path, reviews: str) -> None:
         heedful.load(tmp_path / "bare")
     run = train(fine_tuned(reviews, tmp_path / "bare", epochs=1), tmp_path / "runs")
     assert run.info["model"]["drawn"] == ["classifier.bias", "classifier.weight"]
-    with pytest.raises(Mistake, match="training can begin with no other model"):
+    with pytest.raises(Mistake, match="training can only start from those"):
         fine_tuned(reviews, run.path)
 
 

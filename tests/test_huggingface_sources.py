@@ -125,13 +125,13 @@ def test_labels_and_pairs_on_the_command_line(folder: Path, tmp_path: Path) -> N
     plain = f'hf:{folder}?{{"query": false, "labels": ["neg", "pos"]}}'
     refused = CliRunner().invoke(app, [*asked[:3], plain, *asked[4:]])
     assert isinstance(refused.exception, heedful.Mistake)
-    assert "has a query beside each text, and tiny reads none" in str(refused.exception)
+    assert "has a query beside each text, but tiny reads none" in str(refused.exception)
 
 
 def test_queries_that_are_given_make_pairs(folder: Path) -> None:
     rows = heedful.run("permutation", str(folder), zoo.SOME, queries=zoo.QUERIES, labels=["neg", "pos"], permutations=2)
     assert rows.table.num_rows == 3
-    with pytest.raises(heedful.Mistake, match="labels are names for those of a checkpoint"):
+    with pytest.raises(heedful.Mistake, match="labels can only be given for a checkpoint"):
         heedful.run("permutation", heedful.load(folder), zoo.SOME, labels=["a", "b"])
 
 

@@ -84,7 +84,7 @@ def lrp(network: Any, batch: Batch, target: Tensor) -> Scores:
         ),
         (["lrp:epsilo=1"], r'type lrp:epsilon=VALUE, or in Python \("lrp", \{"epsilon": VALUE\}\)'),
         (["uniform:seed=1"], "uniform does not take the option 'seed'; it takes no option"),
-        (["lrp:"], "options of lrp: : KEY=VALUE is expected, for example lrp:epsilon=VALUE"),
+        (["lrp:"], "options of lrp: : expected KEY=VALUE, for example lrp:epsilon=VALUE"),
         (["lrp:epsilon=1,epsilon=2"], "epsilon is given twice"),
         (
             [("lrp", {"epsilon": "high"})],
@@ -125,7 +125,7 @@ def test_an_option_that_no_method_takes_names_those_that_they_take() -> None:
 def test_an_audit_reads_methods_alike_and_asks_them_with_their_defaults() -> None:
     assert named_methods(["lime", "shap"]) == ["lime", "shap"]
     for given in ("lime:n_samples=5", ("lime", {"n_samples": 5}), length):
-        with pytest.raises(Mistake, match="an audit asks methods by name, each with its defaults"):
+        with pytest.raises(Mistake, match="an audit runs methods with their defaults"):
             named_methods([given])
 
 
@@ -140,10 +140,10 @@ def test_options_say_their_types_defaults_and_bounds() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--of", "logit", "--of", "probability"], "--of is given twice, and it takes one value"),
+        (["--of", "logit", "--of", "probability"], "--of is given twice, but takes one value"),
         (["--n-steps", "3", "--set", "n_steps=4"], "n_steps is given by --n-steps and by --set n_steps"),
         (["--set", "layer=1", "--set", "layer=2"], "--set layer is given twice"),
-        (["--set", "layer"], "--set layer: KEY=VALUE is expected"),
+        (["--set", "layer"], "--set layer: expected KEY=VALUE"),
         (["--set", "target=1"], "this is not an option of a method: give the label by --target"),
     ],
 )

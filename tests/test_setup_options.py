@@ -96,7 +96,7 @@ def test_settings_of_the_published_code_have_a_section_of_their_own_in_each_part
     typed = train_words(config)
     (published,) = (word.removeprefix("as_published=") for word in typed if word.startswith("as_published="))
     assert json.loads(published) == given["as_published"]
-    for wrong, says in (({"keepfrom": 2}, "keep_from"), (2, "settings by their names")):
+    for wrong, says in (({"keepfrom": 2}, "keep_from"), (2, "settings by name")):
         with pytest.raises(Mistake, match=says):
             api.configure("planted-word", settings={"as_published": wrong})
     with pytest.raises(Mistake, match="there is no") as refused:

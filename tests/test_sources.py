@@ -277,7 +277,7 @@ def test_a_model_that_has_changed_is_not_asked_under_its_old_name(run: Run, tmp_
     info["tokenizer"] = "spacy"
     (run.path / "config.json").write_text(json.dumps(info))
     write_sums(run.path, SEALED)
-    with pytest.raises(Mistake, match="is not the model any more"):
+    with pytest.raises(Mistake, match="has changed since"):
         heedful.load(trial)
 
 

@@ -156,7 +156,7 @@ def test_all_refuse_pairs_for_a_model_of_single_texts(tmp_path: Path) -> None:
     data = table(tmp_path / "pairs.csv", ("text", "second", "label"), rows)
     run = heedful.train(str(data), data={"tokenizer": "whitespace"}, runs=tmp_path / "runs", progress=QUIET, **SMALL)
     other = table(tmp_path / "other.csv", ("text", "second", "label"), rows)
-    assert "has a query beside each text, and" in all_say(run.path, other, "--query-column", "second", out=tmp_path)
+    assert "has a query beside each text, but" in all_say(run.path, other, "--query-column", "second", out=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -212,9 +212,7 @@ def test_all_take_texts_without_labels(checkpoint: Path, tmp_path: Path) -> None
 
 def test_no_data_is_said_alike(checkpoint: Path) -> None:
     for words in (["run", "permutation", str(checkpoint)], ["audit", str(checkpoint)], ["words", str(checkpoint)]):
-        assert said(CliRunner().invoke(app, words)) == (
-            "tiny has no data of its own: say with --data which texts are meant."
-        )
+        assert said(CliRunner().invoke(app, words)) == ("tiny has no data of its own: give the texts with --data.")
     for command in (["run", "permutation"], ["audit"], ["words"], ["explain"]):
         done = CliRunner().invoke(app, [*command, str(checkpoint), "--text-column", "x"])
         assert "text_column says how to read data: give --data, too." in said(done) or command == ["explain"]
@@ -278,7 +276,7 @@ def test_case_does_not_matter_where_it_leaves_no_doubt(checkpoint: Path, tmp_pat
         0,
         1,
     ] * 4
-    with pytest.raises(Mistake, match="Write each label of the data in one way: the model tells A, a apart"):
+    with pytest.raises(Mistake, match="Write each label of the data in one way: the model distinguishes A, a apart"):
         _subject(checkpoint, data, labels=["A", "a"])
 
 
@@ -377,7 +375,7 @@ def test_weights_of_16_bits_are_computed_in_float32_and_that_is_said_once(tmp_pa
 
 def test_dtype_of_a_run_and_of_a_model_in_memory(checkpoint: Path, tmp_path: Path) -> None:
     for model in (heedful.load(checkpoint),):
-        with pytest.raises(Mistake, match="dtype is for a checkpoint"):
+        with pytest.raises(Mistake, match="dtype can only be given for a checkpoint"):
             heedful.run("permutation", model, texts_of(2), dtype="float64")
     double = Subject.resolve(checkpoint, None, SubjectOptions(dtype="float64")).load()
     assert dtype_of(double) == torch.float64

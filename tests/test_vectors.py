@@ -106,8 +106,8 @@ def test_markers_are_never_found(tmp_path: Path) -> None:
         (["2 3", "good 1 2 3", "bad 1 x 3"], "line 3: 'x' is not a number"),
         (["good 1 nan 3"], "line 1: a vector must have finite numbers"),
         (["9 3", "good 1 2 3"], "has 1 vectors, but its first line promises 9"),
-        (["good"], "line 1: a word and its vector are expected"),
-        ([], "line 1: a word and its vector are expected"),
+        (["good"], "line 1: expected a word and its vector"),
+        ([], "line 1: expected a word and its vector"),
         (["nothing 1 2 3"], "a vector for none of the 4 words"),
     ],
 )

@@ -32,7 +32,7 @@ def read_settings(texts: Sequence[str], where: str, example: str) -> dict[str, A
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key:
-            raise Mistake(f"{where} {text[:200]}: KEY=VALUE is expected, for example {example}.")
+            raise Mistake(f"{where} {text[:200]}: expected KEY=VALUE, for example {example}.")
         if key in settings:
             raise Mistake(f"{where} {key} is given twice, the second time as {short(text)}: give it once.")
         try:

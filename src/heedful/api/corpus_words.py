@@ -78,11 +78,11 @@ def rank_words(
         if number is not None and not (whole and least <= number < 2**63):
             raise Mistake(f"{name} {short(number)}: a whole number is needed, {least} or more.")
     if label not in ("predicted", "true"):
-        raise Mistake(f"--label {short(label)}: predicted or true.")
+        raise Mistake(f"--label {short(label)}: use predicted or true.")
     examples = [*subject.read(limit).examples.values()]
     loaded = subject.load()
     if not loaded.network.link.distribution:
-        raise Mistake(f"{loaded.name} does not choose one of its labels: Li et al.'s view needs P(label).")
+        raise Mistake(f"{loaded.name} does not choose one of its labels, but the ranking of Li et al. needs P(label).")
     return effects_by_label(loaded, examples, label, min_texts, progress)
 
 

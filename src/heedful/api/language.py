@@ -33,9 +33,9 @@ def questions(
     if isinstance(prompts, str) or not prompts:
         raise Mistake("give a list of prompts, not one string." if isinstance(prompts, str) else "there is no prompt.")
     if tokens is not None and (not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 1):
-        raise Mistake(f"tokens={short(tokens)}: ask for at least 1 token, and a whole number of them.")
+        raise Mistake(f"tokens={short(tokens)}: give a whole number of tokens, at least 1.")
     if tokens is not None and say is not None:
-        raise Mistake("what the model says is given (say), so there is no number of tokens to choose.")
+        raise Mistake("`say` already gives what the model says: leave out tokens.")
     says, insteads = each(say, len(prompts), "say"), each(instead, len(prompts), "instead")
     made: list[Example] = []
     for i, given in enumerate(prompts):
@@ -72,9 +72,7 @@ def explained(
         raise Mistake("give a list of prompts, not one text.")
     if given and all(isinstance(one, Example) for one in given):
         if say is not None or instead is not None or tokens is not None:
-            raise Mistake(
-                "data say themselves what is said and what could be said instead: leave out say, instead, tokens."
-            )
+            raise Mistake("the data already say what is said and what instead: leave out say, instead and tokens.")
         return given
     return questions(model, given, say, instead, tokens)
 
@@ -95,5 +93,5 @@ def read_chat(file: Path) -> list[dict[str, str]]:
     except (OSError, ValueError, RecursionError) as error:
         raise Mistake(f"--chat {file} cannot be read as JSON: {str(error)[:200]}.") from None
     if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
-        raise Mistake(f'--chat {file}: it should hold a list of messages, [{{"role": "user", "content": "..."}}].')
+        raise Mistake(f'--chat {file}: the file must hold a list of messages, [{{"role": "user", "content": "..."}}].')
     return messages

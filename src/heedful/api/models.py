@@ -71,9 +71,9 @@ def wrap(model: Any, tokenizer: Any = None, **options: Any) -> Model:
             return wrap_places_model(model, tokenizer, **options)
         return wrap_module(model, tokenizer, **options)
     if tokenizer is not None:
-        raise Mistake("a function reads texts: it has no use for a tokenizer.")
+        raise Mistake("a function reads texts, so it takes no tokenizer.")
     if "labels" not in options:
-        raise Mistake("a function does not say what its labels are: give labels=[...].")
+        raise Mistake("the labels of a function are not known: give labels=[...].")
     from heedful.models.black_box import wrap_predict
 
     return wrap_predict(model, **options)
@@ -101,7 +101,7 @@ def train(
     DataOptions (text_column, label_column, ...).
     """
     if data is not None and not isinstance(data, Mapping):
-        raise Mistake(f"data={short(data)}: it should be settings by their names, {{'text_column': 'review'}}.")
+        raise Mistake(f"data={short(data)}: give settings by name, {{'text_column': 'review'}}.")
     given = {"encoder": encoder, "attention": attention, **settings}
     config = configure(dataset, settings=given, data=data, vectors=vectors, seed=seed, start=start)
     return train_config(config, runs=runs, data_dirs=data_dirs, progress=progress)

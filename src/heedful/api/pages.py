@@ -89,8 +89,8 @@ def open_answers(
     run = workspace.run([*planned.tasks.values()][-1].run)
     if not run.finished:
         raise Mistake(
-            f"{subject.source.name} has not been asked about {data} yet (in {workspace.runs}): type heedful run "
-            f"EXPERIMENT {model} with the same options first."
+            f"{subject.source.name} has no results on {data} yet (in {workspace.runs}): first type heedful run "
+            f"EXPERIMENT {model} with the same options."
         )
     return run
 

@@ -134,7 +134,7 @@ def plan_study(
         raise Mistake(f"--checkpoint-every {checkpoint_every}: seconds, 0 or more.")
     chosen = select(read_study(name), vectors=vectors, data_dirs=data_dirs, also_missing=as_published, **part)
     if not chosen.configs:
-        raise Mistake(f"none of the datasets was found: {', '.join(chosen.missing)}. See `heedful data list`.")
+        raise Mistake(f"none of the datasets could be found: {', '.join(chosen.missing)}. See `heedful data list`.")
     asked = len(chosen.configs)
     check_alike(chosen, known, usual=part.get("split", "test") == "test" and part.get("limit") is None)
     chosen = without(chosen, known)

@@ -93,7 +93,7 @@ def explain(
         target = loaded.labels[1]
     elif (stray := refused(say=say, instead=instead, tokens=tokens, word=word)) is not None:
         raise Mistake(
-            f"{loaded.name} is a classifier, which says nothing: {stray} is for language models and for models that "
+            f"{loaded.name} is a classifier: {stray} is for language models and for models that "
             "answer at places of a text."
         )
     elif data is not None:

@@ -190,7 +190,7 @@ def explain(
         target = loaded.labels[1]
     elif (stray := refused(say=say, instead=instead, tokens=tokens, chat=chat, word=word)) is not None:
         raise Mistake(
-            f"{subject.source.name} is a classifier, which says nothing: --{stray} is for language models and for "
+            f"{subject.source.name} is a classifier: --{stray} is for language models and for "
             "models that answer at places of a text."
         )
     elif data is not None:

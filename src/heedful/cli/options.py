@@ -151,7 +151,7 @@ class OneOfEach(TyperCommand):
         single = [p for p in order if isinstance(p, TyperOption) and not p.multiple and not p.is_flag]
         for option in single:
             if single.count(option) > 1:
-                raise Mistake(f"{option.opts[0]} is given twice, and it takes one value: give it once.")
+                raise Mistake(f"{option.opts[0]} is given twice, but takes one value: give it once.")
         ctx.call_on_close(_at_end.close)
         return super().parse_args(ctx, args)
 
@@ -211,7 +211,8 @@ def parse_label_map(text: str | None) -> dict[str, str] | None:
         pairs = None if len(pairs) < len(parts) else pairs
     if not isinstance(pairs, dict) or not all(isinstance(n, str) and n and label for label, n in pairs.items()):
         raise Mistake(
-            f"--label-map {short(text)}: each label of the data once, with the model's: good=positive,bad=negative."
+            f"--label-map {short(text)}: give each label of the data once, with its label in the model: "
+            "good=positive,bad=negative."
         )
     return pairs
 

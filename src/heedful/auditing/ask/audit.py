@@ -143,7 +143,7 @@ def execute(prepared: PreparedAudit, command: str) -> Audit:
     answers, left_out = ask_within(subject, plan, clock, progress)
     if plan.experiments and not answers:
         first = next(iter(plan.experiments))
-        raise Mistake(f"nothing could be asked of {subject.name}: {first}: {left_out[first]}")
+        raise Mistake(f"nothing could be tested on {subject.name}: {first}: {left_out[first]}")
     void = {name: why for name, answer in answers.items() if (why := find(name).audit.void(answer.summary))}
     series = [
         one

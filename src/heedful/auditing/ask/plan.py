@@ -114,8 +114,8 @@ def _abilities(subject: AuditSubject, left_out: dict[str, str]) -> frozenset[str
     if not long:
         return can
     left_out[ATTENTION] = (
-        f"{long} of {len(lengths)} texts are longer than the {limit} tokens that {subject.name} reads at once, so that "
-        "so there is no single attention over them: cut them, or leave them out of the data"
+        f"{long} of {len(lengths)} texts are longer than the {limit} tokens that {subject.name} reads at once, so "
+        "there is no single attention over them: cut them, or leave them out of the data"
     )
     return can - {"attends", "self_attends", "edits_attention"}
 

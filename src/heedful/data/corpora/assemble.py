@@ -283,7 +283,7 @@ def _check_labels(selected: Selected, given: CorpusRows) -> None:
     found = {selected.numbers.find(r.row.label): r.row.label for r in selected.splits["train"]}
     if len(found) == 1:
         only = next(iter(found.values()))
-        raise Mistake(f"{given.source}: all training rows have the label {only!r}; two labels at least are needed.")
+        raise Mistake(f"{given.source}: all training rows have the label {only!r}; at least two labels are needed.")
     rows, labels = sum(map(len, selected.splits.values())), len(selected.numbers.names)
     if given.label_column is not None and given.recipe.task != "qa" and labels > max(20, rows // 2):
         raise Mistake(

@@ -156,7 +156,7 @@ def _refuse_file_options(name: str, options: DataOptions) -> None:
     given = _file_options(options)
     if given:
         option = given[0].replace("_", "-")
-        raise Mistake(f"--{option} is for one's own files; {name} is a corpus whose form is known.")
+        raise Mistake(f"--{option} is for your own files; {name} is a corpus with a known format.")
 
 
 def _adapt(recipe: Recipe, options: DataOptions) -> Recipe:
@@ -197,8 +197,8 @@ def _open_simple(name: str, folder: Path, recipe: Recipe, ledger: Ledger, part: 
     others = [path.name for split, path in folder_files(folder) if split not in splits and path not in paths]
     if others:
         raise Mistake(
-            f"{folder} has {' and '.join(others)} beside {files[0][1].name}: a corpus with a name is read from .jsonl "
-            "files alone; write these rows so, or take the file away."
+            f"{folder} has {' and '.join(others)} beside {files[0][1].name}: a named corpus is read from .jsonl files "
+            "only; convert the file, or remove it."
         )
     warnings = tuple(not_read(folder, paths))
     if recipe.pooled:
@@ -257,7 +257,7 @@ def open_hf(spec: str, options: DataOptions) -> CorpusRows:
     except ImportError:
         raise Mistake("hf: needs the `datasets` library; install it with pip install 'heedful[hf]'.") from None
     if not locate.fetches() and not locate.exists(Path(spec).expanduser()):
-        raise Mistake(f"hf:{spec} is data of the hub, and the hub was not to be asked (this command fetches nothing).")
+        raise Mistake(f"hf:{spec} is on the hub, but this command does not access the network.")
     splits = _hf_splits(datasets, spec)
     ledger = Ledger(options.skip_bad)
     sources: list[tuple[Split | None, InputTable]] = []

@@ -37,13 +37,13 @@ def prepare(
     if name not in ORIGINALS:
         built_in = name in CORPORA
         raise (
-            Mistake(f"{name} is built in, there is nothing to prepare.")
+            Mistake(f"{name} is built in, so there is nothing to prepare.")
             if built_in
             else one_of("corpus to prepare", name, sorted(ORIGINALS))
         )
     target = data_folder / name
     if target.exists() and not replace:
-        raise Mistake(f"{target} exists already; --replace writes it anew.")
+        raise Mistake(f"{target} exists already; use --replace to overwrite it.")
     folder = _folder_of(name, original)
     ledger = Ledger(skip_bad)
     partial = data_folder / f".{name}.{os.getpid()}.partial"

@@ -46,7 +46,7 @@ class Remove:
             if not examples:
                 continue
             if split not in scores:
-                raise Mistake(f"{corpus.name} with words removed by {options.method} is known to its own run only.")
+                raise Mistake(f"{corpus.name} with words removed by {options.method} exists only in its own run.")
             of = np.split(scores[split], np.cumsum([len(e.passage) for e in examples])[:-1])
             splits[split] = tuple(remove(e, s, options) for e, s in zip(examples, of, strict=True))
         told = f"{corpus.source}; {options.fraction:.0%} of the words removed by {options.method}"

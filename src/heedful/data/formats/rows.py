@@ -61,7 +61,7 @@ class Ledger:
     def bad(self, path: Path | str, line: int | None, what: str) -> None:
         place = f"{path}, line {line}" if line is not None else f"{path}"
         if not self.skip_bad:
-            raise Mistake(f"{place}: {what} (mend it, or leave such rows out with --skip-bad).")
+            raise Mistake(f"{place}: {what} (fix it, or skip such rows with --skip-bad).")
         self.skipped.append(f"{place}: {what}.")
 
     def bad_row(self, row: Raw, folder: Path | None, what: str) -> None:
@@ -102,7 +102,7 @@ def open_bytes(path: Path) -> IO[bytes]:
     except OSError as error:
         raise Mistake(f"{path} cannot be read: {error.strerror}.") from None
     except ValueError as error:  # a NUL, or half of a surrogate pair
-        raise Mistake(f"{str(path)!r} is not a name of a file: {error}.") from None
+        raise Mistake(f"{str(path)!r} is not a valid file name: {error}.") from None
     start = file.peek(2)[:2]
     if start == GZIP:
         file.close()

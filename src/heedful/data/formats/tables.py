@@ -175,7 +175,7 @@ def read_header(path: Path, delimiter: str | None, wanted: Sequence[str] = ()) -
     the first line the most of the wanted columns, then the most fields (a comma if they are equal).
     """
     if delimiter is not None and (len(delimiter) != 1 or delimiter in NO_DELIMITERS):
-        raise Mistake(f"a delimiter is one character, and no quote or line end, not {delimiter!r}.")
+        raise Mistake(f"a delimiter is one character, and not a quote or line end; given: {delimiter!r}.")
     if delimiter is None and path.name.lower().removesuffix(".gz").endswith((".tsv", ".tab")):
         delimiter = "\t"
     best: list[str] = []

@@ -145,7 +145,7 @@ def _file_rows(path: Path, vocabulary: Vocabulary) -> Iterator[tuple[int, Floats
         rows, dim = -1, sum(1 for _ in _trailing_numbers(first))
         lines = _lines(path)
     if dim == 0:
-        raise Mistake(f"{path}, line 1: a word and its vector are expected, separated by blanks.")
+        raise Mistake(f"{path}, line 1: expected a word and its vector, separated by blanks.")
     read = 0
     for read, line in enumerate(lines, start=1):
         number = read + header
@@ -154,7 +154,7 @@ def _file_rows(path: Path, vocabulary: Vocabulary) -> Iterator[tuple[int, Floats
         if word_id is not None:
             yield word_id, _numbers(fields[1:], path, number)
     if header and read != rows:
-        raise Mistake(f"{path} has {read} vectors, but its first line promises {rows}: is it cut short?")
+        raise Mistake(f"{path} has {read} vectors, but its first line promises {rows}: it may be truncated.")
 
 
 def _lines(path: Path) -> Iterator[bytes]:

@@ -133,8 +133,8 @@ class Executor:
         found = source_fingerprint(config.dataset, config.data, workspace.data_dirs, workspace.hash_file)
         if found != task.source:
             raise Mistake(
-                f"the data of {config.dataset} ({where}) are not what they were when this was planned: "
-                "they have been changed since, or are different on this machine."
+                f"the data of {config.dataset} ({where}) have changed since this was planned, "
+                "or are different on this machine."
             )
 
     def source(self, told: SourceConfig) -> ModelSource:
@@ -143,7 +143,7 @@ class Executor:
             beside = self.workspace.runs / told.place
             found = find_source(beside if beside.exists() else told.place, self.workspace.hash_file)
             if found.fingerprint != told.fingerprint:
-                raise Mistake(f"the model {told.place} is not what it was when this was planned.")
+                raise Mistake(f"the model {told.place} has changed since this was planned.")
             self._source = told, found
         return self._source[1]
 

@@ -135,7 +135,7 @@ def checkpoint_of(what: str | Path) -> CheckpointSource:
     """A checkpoint that training can begin with."""
     found = find_source(what)
     if not isinstance(found, CheckpointSource):
-        raise Mistake(f"{what} is not a folder or id of Hugging Face: training can begin with no other model.")
+        raise Mistake(f"{what} is not a folder or id of Hugging Face: training can only start from those.")
     return found
 
 
@@ -180,7 +180,7 @@ class Checkpoints:
         try:
             given = (json.loads(told) if told else {}) | options
         except (ValueError, TypeError):
-            raise Mistake(f"{short(str(what))}: what stands behind the ? must be options as a JSON object.") from None
+            raise Mistake(f"{short(str(what))}: write options after the ? as a JSON object.") from None
         given.pop("hash_file", None)
         unknown = sorted(set(given) - set(OPTIONS))
         if unknown:

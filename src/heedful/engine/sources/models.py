@@ -164,7 +164,7 @@ def source_of(run: Run) -> ModelSource:
     beside = run.path.parent / told.place
     found = find_source(beside if beside.exists() else told.place, run.hash_file)
     if found.fingerprint != told.fingerprint:
-        raise Mistake(f"{told.place} is not the model any more that {run.path} is about: it has changed since.")
+        raise Mistake(f"{told.place} has changed since {run.path} was made.")
     return found
 
 

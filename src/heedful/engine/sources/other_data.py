@@ -88,7 +88,7 @@ def as_the_model_reads(
     asks, asked = source.task != "classification", task != "classification"
     if asks != asked:
         has, reads = ("a query", "none") if asked else ("no query", "one")
-        raise Mistake(f"{dataset} has {has} beside each text, and {source.name} reads {reads}.")
+        raise Mistake(f"{dataset} has {has} beside each text, but {source.name} reads {reads}.")
     used = sorted(used_labels(examples))
     if len(source.labels) == 1 and used:  # the answer is a number, and no label could be it
         warnings.warn(

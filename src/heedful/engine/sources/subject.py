@@ -143,7 +143,9 @@ class Subject:
             return variants.folded
         if set(variants.apart) <= set(own):
             return variants.apart
-        raise Mistake(f"{variants} Write each label of the data in one way: the model tells {show_labels(own)} apart.")
+        raise Mistake(
+            f"{variants} Write each label of the data in one way: the model distinguishes {show_labels(own)} apart."
+        )
 
     def _numbered(self, texts: SplitTexts) -> dict[int, Example]:
         assert self.data is not None
@@ -166,7 +168,7 @@ class Subject:
 
     def need_data(self) -> None:
         if not self.has_data:
-            raise Mistake(f"{self.source.name} has no data of its own: say with --data which texts are meant.")
+            raise Mistake(f"{self.source.name} has no data of its own: give the texts with --data.")
 
     def read(self, limit: int | None = None) -> SplitTexts:
         """`limit` texts of the split, evenly spread, numbered as the model numbers its labels; None: all."""
@@ -235,12 +237,12 @@ def _find_model(
         return source_of(model), model, reading
     if not isinstance(model, str | Path):
         if given.labels is not None:
-            raise Mistake("labels are names for those of a checkpoint that is given by its folder or id.")
+            raise Mistake("labels can only be given for a checkpoint named by its folder or id.")
         if given.dtype is not None:
-            raise Mistake("dtype is for a checkpoint that is given by its folder or id.")
+            raise Mistake("dtype can only be given for a checkpoint named by its folder or id.")
         source = find_source(model, hashes)
         if given.device is not None and isinstance(source, MemorySource):
-            raise Mistake("device is for a model that is given by its folder or id: this one is where it is.")
+            raise Mistake("device can only be given for a model named by its folder or id, not for one in memory.")
         return source, None, reading
     said = {"labels": given.labels, "dtype": given.dtype, "query": given.queries or None}
     told = {name: value for name, value in said.items() if value is not None}

@@ -54,7 +54,9 @@ def begin_fresh(config: RunConfig, corpus: Corpus, data_dirs: Sequence[Path]) ->
     words = [text for e in corpus["train"] for text in (e.passage, e.query) if text] + [*corpus.only_words]
     vocabulary = Vocabulary.build(words, config.data.min_df or 1)
     if len(vocabulary) == len(MARKERS):
-        raise Mistake(f"min_df={config.data.min_df}: no word occurs in so many training texts, so none would be known.")
+        raise Mistake(
+            f"min_df={config.data.min_df}: no word occurs in that many training texts, so none would be known."
+        )
     text = WordEncoder.of(vocabulary, corpus.tokenizer, config.model)
     network, vectors = fresh_network(config, corpus, text, words, data_dirs)
     return Beginning(
@@ -128,7 +130,9 @@ def begin_with_checkpoint(config: RunConfig, corpus: Corpus, source: ModelSource
 
     assert isinstance(source, CheckpointSource)
     if corpus.task == "qa":
-        raise Mistake(f"{corpus.name} asks for one of many answers to a question: no checkpoint does that.")
+        raise Mistake(
+            f"{corpus.name} asks questions with many possible answers, which checkpoints cannot be trained for."
+        )
     query = corpus.task != "classification"
     own: dict[str, Any] = {name: source.options[name] for name in ("long", "problem_type") if name in source.options}
     own |= {"ignore": source.options.get("ignore_weights", ())}

@@ -102,7 +102,7 @@ def sort_settings(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def _sort_published(given: Any, sorted_out: dict[str, dict[str, Any]], parts: Mapping[str, type[Config]]) -> None:
     """Each part has a section of this name, and each section its own settings."""
     if not isinstance(given, Mapping):
-        raise Mistake(f"{AS_PUBLISHED}={short(given)}: it should be settings by their names, {{'keep_from': 2}}.")
+        raise Mistake(f"{AS_PUBLISHED}={short(given)}: give settings by name, {{'keep_from': 2}}.")
     sections = {part: fields.model_fields[AS_PUBLISHED].default for part, fields in parts.items()}
     for name, value in given.items():
         homes = [part for part, section in sections.items() if name in type(section).model_fields]

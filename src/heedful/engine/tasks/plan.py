@@ -118,7 +118,7 @@ def plan_for_run(
     train = _train(tasks, run.config, known)
     if run.info.get("key") != train.key:
         raise Mistake(
-            f"{run.path} was trained on other data, or by another version of heedful, than what is here now "
+            f"{run.path} was trained on other data, or by another version of heedful, than those here now "
             f"({run.config.dataset}: {known.source(run.config).where}); train again."
         )
     tasks[train.key] = train = replace(train, run=run.name)
@@ -137,7 +137,7 @@ def plan_trial(
 ) -> Plan:
     """Ask a model about data that it was not trained on, in a folder of `runs` for the two."""
     if source.fingerprint is None or source.place is None:
-        raise Mistake(f"{source.name} is in memory alone: nothing computed with it can be kept.")
+        raise Mistake(f"{source.name} exists only in memory, so nothing computed with it can be kept.")
     data = find_data(dataset, options, data_dirs, hash_file)
     place = Path(source.place)
     told = SourceConfig(

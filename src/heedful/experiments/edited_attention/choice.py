@@ -69,7 +69,7 @@ def beside_bars(name: str) -> str:
     (right, irrelevant), apart = KNOWN[name], KNOWN[name].tells
     no_say = "" if apart else " The two overlap: this does not distinguish them, and does not count in the headline."
     return (
-        f"The thresholds are heedful's own. For comparison, models of planted texts get {right[0]:.2f} to {right[1]:.2f} "
-        f"where their attention is known to be right, and {irrelevant[0]:.2f} to {irrelevant[1]:.2f} where it is "
-        f"irrelevant.{no_say}"
+        f"The thresholds are heedful's own. For comparison, models of planted texts get {right[0]:.2f} to "
+        f"{right[1]:.2f} where their attention is known to be right, and {irrelevant[0]:.2f} to "
+        f"{irrelevant[1]:.2f} where it is irrelevant.{no_say}"
     )

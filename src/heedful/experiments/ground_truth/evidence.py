@@ -126,8 +126,8 @@ def evidence_of(batch: Batch, experiment: str) -> Bools:
     known = batch.targets.get(EVIDENCE, batch.targets.get(SOME_EVIDENCE))
     if known is None:
         raise Mistake(
-            f"{experiment} needs texts whose evidence is known, and none of these says it: give a corpus that has it, "
-            "or one's own file with --set evidence_column=COLUMN."
+            f"{experiment} needs texts whose evidence is known, and these have none: give a corpus that has it, or "
+            "your own file with --set evidence_column=COLUMN."
         )
     return by_word(known & batch.passage.mask, batch.passage) > 0
 

@@ -52,7 +52,7 @@ def read_sources(batch: Batch) -> list[Source]:
     """The texts of a batch; each needs a label and its sentences."""
     begins = batch.targets.get(SENTENCE_BEGINS)
     if batch.labels is None:
-        raise Mistake("hybrid documents are made of labelled texts: these have no labels.")
+        raise Mistake("hybrid documents need labelled texts, and these have no labels.")
     if begins is None:
         raise ValueError("the batch does not say where sentences begin: encode(..., sentences=True)")
     tokens, made = batch.passage, []

@@ -118,7 +118,7 @@ def _hybrid(
 
     if model.has_query:
         raise Mistake(
-            "pointing mixes the sentences of texts: a model that reads a query beside each has no use for it."
+            "pointing mixes the sentences of texts: it does not work for a model that reads a query beside each text."
         )
     if isinstance(model, BlackBox):
         raise Mistake("pointing joins texts by their tokens, which a function from strings to numbers does not have.")
