@@ -105,7 +105,7 @@ def test_what_is_called_like_a_split_and_not_read_is_said(tmp_path: Path) -> Non
 def test_a_corpus_by_name_does_not_leave_a_split_unread(tmp_path: Path) -> None:
     write(tmp_path / "sst" / "train.jsonl", rows_of("train", 20))
     write(tmp_path / "sst" / "test.csv", rows_of("test", 6))
-    with pytest.raises(Mistake, match=r"sst has test\.csv beside train\.jsonl: a corpus with a name is read from"):
+    with pytest.raises(Mistake, match=r"sst has test\.csv beside train\.jsonl: a named corpus is read from"):
         load("sst", data_dirs=[tmp_path])
 
 
