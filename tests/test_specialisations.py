@@ -15,7 +15,7 @@ import torch
 import zoo
 from adversaries import strong
 from heedful.experiments.adversarial.exact import exact_adversary
-from heedful.experiments.adversarial.search import general_adversary
+from heedful.experiments.adversarial.general import general_adversary
 from heedful.experiments.attention.permutation import changes
 from heedful.experiments.edited_attention.observe import EditedAttention, observer
 from heedful.experiments.edited_attention.pooled import PooledStates

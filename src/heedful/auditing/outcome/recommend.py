@@ -219,7 +219,9 @@ def power(standings: Standings) -> str:
         return ""
     least, most = (end(gain.detectable(standings.thresholds) for gain in known) for end in (min, max))
     shown = percent if not math.isnan(known[0].worth) else "{:.2g}".format
-    ends = shown(least) if shown(least) == shown(most) else f"{shown(least)} to {shown(most)} (depending on the explainer)"
+    ends = (
+        shown(least) if shown(least) == shown(most) else f"{shown(least)} to {shown(most)} (depending on the explainer)"
+    )
     what = "a score of" if shown is percent else "a gain over a random order of"
     return f"With this many texts, {what} {ends} would be told apart from zero in four audits out of five."
 

@@ -2,8 +2,8 @@
 
 Jain & Wallace 2019, section 4.2.2, Algorithm 3, figures 4 and 5: for each text the epsilon-max JSD, the
 greatest JSD(alpha, alpha^) of a distribution with TVD[y(alpha), y^] <= epsilon, and that distribution.
-Method "exact" gives the maximum itself for two labels (adversary_exact); for more labels and with a query,
-the farthest that was found and an upper bound (adversary_search). Method "adam" is the published search
+Method "exact" gives the maximum itself for two labels (exact.py); for more labels and with a query,
+the farthest that was found and an upper bound (search.py). Method "adam" is the published search
 (adversary_adam). `compare` runs both: how far below the truth the published search was.
 """
 
@@ -101,7 +101,8 @@ def search(
 ) -> tuple[Adversary | None, Adversary | None]:
     """(exact, adam) for a batch, None for what was not asked."""
     from heedful.experiments.adversarial.adam import adam_adversaries, farthest_feasible, initial
-    from heedful.experiments.adversarial.search import ceiling, general_adversary, search_adversary
+    from heedful.experiments.adversarial.general import general_adversary
+    from heedful.experiments.adversarial.search import ceiling, search_adversary
     from heedful.experiments.edited_attention.mixed import two_label_adversary
     from heedful.experiments.edited_attention.pooled import PooledStates
 

@@ -2,7 +2,7 @@
 
 Where an encoder reads each word by itself, a word that stands in a text ten times has the same state ten times, and
 the outputs depend on the sum of their weights alone. Of all ways to share out the sum the cheapest is to give it to
-the one that is least attended: phi(a, .) is concave with phi(a, 0) = 0 (adversary_exact), hence subadditive, and
+the one that is least attended: phi(a, .) is concave with phi(a, 0) = 0 (exact.py), hence subadditive, and
 it increases with a, so
 
     phi(a, p) + phi(b, q) >= phi(a, p) + phi(a, q) >= phi(a, p + q)    where a <= b.
@@ -248,6 +248,6 @@ def normalised(p: Tensor) -> Tensor:
 
 
 def phi(a: Tensor, p: Tensor) -> Tensor:
-    """[(a + p) ln(a + p) - a ln a - p ln p] / 2 (see adversary_exact)."""
+    """[(a + p) ln(a + p) - a ln a - p ln p] / 2 (see exact.py)."""
     both = a + p
     return 0.5 * (torch.xlogy(both, both) - torch.xlogy(a, a) - torch.xlogy(p, p))

@@ -9,7 +9,7 @@ because phi is concave and so steep at 0 that its derivative would let no word i
 not be feasible: then the outputs are linearised at p' and the program is solved again, which is a step of Newton back
 to the feasible set, and ends at few words where a mixture of p and p' would have many. Of the ways to all p' the
 farthest feasible point is taken, if it is farther than p (Frank & Wolfe 1956, who linearise the objective alone).
-Several words come in at a time, which an exchange of one word (adversary_exchange) cannot do.
+Several words come in at a time, which an exchange of one word (exchange.py) cannot do.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class LinearSteps:
 
 # A proof that hardly anything is farther than what was found: branch and bound (Falk & Soland 1969).
 #
-# JSD(p, alpha^) = ln 2 - sum_t phi(alpha^_t, p_t), and phi is concave in p_t (adversary_exact). On a box low <= p <=
+# JSD(p, alpha^) = ln 2 - sum_t phi(alpha^_t, p_t), and phi is concave in p_t (exact.py). On a box low <= p <=
 # high the chord of phi lies below it, so the least sum of chords, a linear program under the inequalities of
 # adversary_bound, is a lower bound of the cost in the box. The box with the least bound is halved at the word whose
 # chord (or whose share in the error of tanh) is farthest from the truth, until no box is left that could hold a

@@ -29,7 +29,7 @@ class PooledStates(Observed):
     projected: Tensor = field(kw_only=True)  # (B, T, outputs or features)
     query: Tensor | None = field(kw_only=True)  # (B, hidden)
     candidates: Tensor | None = field(kw_only=True)  # (B, labels) bool
-    # (B, T) where words that are alike are one (adversary_alike), their weight together; alpha is that of the one
+    # (B, T) where words that are alike are one, their weight together; alpha is that of the one
     merged: Tensor | None = field(kw_only=True, default=None)
 
     @property
