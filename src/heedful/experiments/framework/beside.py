@@ -109,7 +109,7 @@ def over_seeds(values: Floats) -> Line:
 
 # The seed floor: what chance alone does to attention (seeds.py), for figures of other experiments.
 #
-# A run of which `seeds` was asked has it in `Trial.beside`; figures of `adversarial`, `correlation` and `imitation`
+# A run of which `seeds` was asked has it in `Result.beside`; figures of `adversarial`, `correlation` and `imitation`
 # then draw it, and say how far their own number is from it.
 
 
