@@ -290,7 +290,7 @@ def test_a_report_of_a_model_on_other_data(run: Run, tmp_path: Path) -> None:
     file.unlink()
     written = write_report([trial], tmp_path / "report.html")
     page = written.page.read_text(encoding="utf-8")
-    assert "asked about" in page
+    assert "tested on" in page
     assert f"--data {file}" in page
     assert set(written.verdicts[trial.name])
 

@@ -203,7 +203,7 @@ def test_a_text_longer_than_the_model_reads_is_shown_in_windows(client: TestClie
         spans.append((told["window"]["first"], told["window"]["last"]))
     covered = {word for begin, end in spans for word in range(begin, end)}
     assert covered == set(range(len(model.text.split(text))))
-    assert "windows that overlap" in client.get(f"/runs/{trial.name}/attention", params={"text": text}).text
+    assert "overlapping windows" in client.get(f"/runs/{trial.name}/attention", params={"text": text}).text
     live = client.get(f"/runs/{trial.name}/playground", params={"text": text, "live": 1})
     assert live.status_code == 200, live.text
     assert "This text has no attention that could be moved" in live.text
