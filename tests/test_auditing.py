@@ -345,8 +345,8 @@ def test_one_that_is_far_below_the_best_is_not_recommended_because_few_texts_can
     chosen = choose(found)
     assert chosen is lrp
     said = recommend(found)
-    assert said[0].startswith("Use LRP: it scores 92% (95% CI 88% to 96%)")
-    assert said[1] == "Of the 4 explainers that are better than random it has the highest share."
+    assert said[0].startswith("Use LRP: it gets 92% (95% CI 88% to 96%)")
+    assert said[1] == "Of the 4 explainers that are better than random, it has the highest score."
     (unsure,) = (sentence for sentence in said if "too few to say whether" in sentence)
     assert "gradient (62%; difference 30, 95% CI " in unsure
     assert "leave-one-out (84%; difference 8, 95% CI " in unsure
@@ -366,9 +366,9 @@ def test_one_that_is_proved_to_be_within_the_margin_and_cheaper_is_recommended()
     assert (lrp.to_best.low, lrp.to_best.high) == pytest.approx((test.low, test.high), abs=1e-3)
     assert choose(found) is lrp
     said = recommend(found)
-    assert said[0].startswith("Use LRP: it scores 69%")
+    assert said[0].startswith("Use LRP: it gets 69%")
     assert said[1] == (
-        "It scores within 5 points of SHAP (70%, the highest share; difference 1, 95% CI -2 to 4) and takes 2 passes "
+        "It scores within 5 points of SHAP (70%, the highest score; difference 1, 95% CI -2 to 4) and takes 2 passes "
         "instead of 500."
     )
     dear = of_shares(
@@ -467,7 +467,7 @@ def test_a_control_is_never_among_the_methods_of_a_sentence() -> None:
 def test_the_recommendation_says_what_to_use_what_not_and_how_sure() -> None:
     shares = {"lrp": 0.6, "shap": 0.0, "attention": 0.0, "random": 0.0}
     said = " ".join(recommend(standings_of(shares, noise=0.1)))
-    assert said.startswith("Use LRP: it scores ")
+    assert said.startswith("Use LRP: it gets ")
     assert "better than random on 60 texts (q = " in said
     assert "Do not use attention as an explanation: it is no better than a random order" in said
     assert "Do not use SHAP: no better than a random order." in said

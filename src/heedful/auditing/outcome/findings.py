@@ -40,19 +40,19 @@ class Thresholds:
     @property
     def rule(self) -> str:
         return (
-            f"“Better” and “worse” are said where q ≤ {self.level:g} and the 95% interval does not hold zero: of all "
-            f"such statements of this audit at most {self.level:.0%} are expected to be chance (Benjamini & Hochberg "
-            "1995), the convention of the field. “No better” where it is at most "
-            f"{self.negligible:.0%} of the way from a random order to the best order found, by a one-sided test at 5% "
-            "(Schuirmann 1987; the bar is heedful's own: who explains less than that explains next to nothing; where "
-            f"the best order is not known, {SMALL:g} standard deviations, Cohen's small effect). Else it cannot be "
-            "told with these texts. Recommended is the explainer with the highest share of those that are better than "
-            f"random, unless another one is proved to be within {points(self.margin)} of it (of 100 from a random "
-            "order to the best order found) and takes fewer passes, keeps its own checks where the highest breaks "
-            "them, or gives one answer under all ways of removing words where the highest does not. Proved means that "
-            f"the difference, taken text by text over at least {ENOUGH} texts, is below the margin by one-sided tests "
-            f"that err in at most {ONE_SIDED:.0%} of audits (of non-inferiority, with Bonferroni's correction for the "
-            "number of explainers; the margin is heedful's own)."
+            f"An explainer is “better” or “worse” than random if q ≤ {self.level:g} and the 95% interval excludes zero; "
+            f"of all such statements in this audit at most {self.level:.0%} are expected to be chance (Benjamini & "
+            "Hochberg 1995), the convention of the field. It is “no better” if a one-sided test at 5% shows that it gets "
+            f"at most {self.negligible:.0%} of the way from a random order to the best order found (Schuirmann 1987; the "
+            "threshold is heedful's own: what explains less explains next to nothing; where the best order is not known, "
+            f"it is {SMALL:g} standard deviations, Cohen's small effect). Otherwise these texts cannot tell. The audit "
+            "recommends the explainer with the highest score among those that are better than random, unless another one "
+            f"is shown to be within {points(self.margin)} of it (out of 100 from a random order to the best order found) "
+            "and takes fewer passes, passes its own checks where the highest fails them, or gives the same answer under "
+            "all ways of removing words where the highest does not. “Shown” means that the difference, taken text by text "
+            f"over at least {ENOUGH} texts, is below the margin by one-sided tests that err in at most {ONE_SIDED:.0%} of "
+            "audits (tests of non-inferiority, with Bonferroni's correction for the number of explainers; the margin is "
+            "heedful's own)."
         )
 
 

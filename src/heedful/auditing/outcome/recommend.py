@@ -65,7 +65,7 @@ def _sentences(standings: Standings) -> Iterator[str]:
     if chosen is None or best is None:
         yield "None of these explainers was found to be better than a random order, so none can be recommended."
     else:
-        yield f"Use {method_name(chosen.method)}: it scores {share(chosen.share)}, {sure(chosen.share)}."
+        yield f"Use {method_name(chosen.method)}: it gets {share(chosen.share)}, {sure(chosen.share)}."
         yield from _basis(standings, chosen, best)
         if chosen.explained.removal is not None:
             yield (
@@ -102,14 +102,14 @@ def _basis(standings: Standings, chosen: Standing, best: Standing) -> Iterator[s
     level, equal = standings.level_with_best(), standings.within_margin()
     better = [one for one in standings.order if one.explained.kind != "control" and one.answer == "better"]
     n, name, margin = best.share.n, method_name(best.method), points(standings.thresholds.margin)
-    what = "mean" if math.isnan(best.share.worth) else "share"
+    what = "mean" if math.isnan(best.share.worth) else "score"
     if chosen is not best and chosen.to_best is not None:
         yield (
             f"It scores within {margin} of {name} ({_score(best)}, the highest {what}; {_difference(chosen.to_best)}) "
             f"and {_advantage(chosen, best)}."
         )
     elif len(better) > 1:
-        yield f"Of the {len(better)} explainers that are better than random it has the highest {what}."
+        yield f"Of the {len(better)} explainers that are better than random, it has the highest {what}."
     else:
         yield "It is the only one of these explainers that was found to be better than random."
     alike = [one for one in level if one in equal and one is not chosen]
@@ -163,7 +163,7 @@ def _attention(standings: Standings, chosen: Standing | None) -> Iterator[str]:
         yield _cannot_tell([one])
     elif (best := standings.best) is not None and one in standings.behind_best():
         yield (
-            f"Attention is better than a random order ({share(one.share)}), and behind {method_name(best.method)} "
+            f"Attention is better than a random order ({share(one.share)}), but behind {method_name(best.method)} "
             f"({_score(best)}; q = {q_value(one.behind)})."
         )
 
@@ -199,7 +199,7 @@ def share(gain: Gain) -> str:
 
 
 def sure(gain: Gain) -> str:
-    return f"which is better than random on {gain.n} texts (q = {q_value(gain.q)})"
+    return f"and is better than random on {gain.n} texts (q = {q_value(gain.q)})"
 
 
 def percent(value: float) -> str:

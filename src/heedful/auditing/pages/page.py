@@ -64,7 +64,7 @@ def _subject(audit: Audit) -> list[tuple[str, str, str]]:
     return [
         ("model", visible(one.model, 80), visible(one.description, 120)),
         ("data", visible(one.data, 80), f"{one.size:,} texts of the {one.split} split"),
-        ("texts that tell", f"{audit.texts:,}", "evenly spread over them"),
+        ("texts used", f"{audit.texts:,}", "evenly spread"),
         ("labels", str(len(labels)), ", ".join(labels[:4]) + (" …" if len(labels) > 4 else "")),
         (
             "accuracy",
