@@ -40,19 +40,20 @@ class Thresholds:
     @property
     def rule(self) -> str:
         return (
-            f"An explainer is “better” or “worse” than random if q ≤ {self.level:g} and the 95% interval excludes zero; "
-            f"of all such statements in this audit at most {self.level:.0%} are expected to be chance (Benjamini & "
-            "Hochberg 1995), the convention of the field. It is “no better” if a one-sided test at 5% shows that it gets "
-            f"at most {self.negligible:.0%} of the way from a random order to the best order found (Schuirmann 1987; the "
-            "threshold is heedful's own: what explains less explains next to nothing; where the best order is not known, "
-            f"it is {SMALL:g} standard deviations, Cohen's small effect). Otherwise these texts cannot tell. The audit "
-            "recommends the explainer with the highest score among those that are better than random, unless another one "
-            f"is shown to be within {points(self.margin)} of it (out of 100 from a random order to the best order found) "
-            "and takes fewer passes, passes its own checks where the highest fails them, or gives the same answer under "
-            "all ways of removing words where the highest does not. “Shown” means that the difference, taken text by text "
-            f"over at least {ENOUGH} texts, is below the margin by one-sided tests that err in at most {ONE_SIDED:.0%} of "
-            "audits (tests of non-inferiority, with Bonferroni's correction for the number of explainers; the margin is "
-            "heedful's own)."
+            f"An explainer is “better” or “worse” than random if q ≤ {self.level:g} and the 95% interval excludes "
+            f"zero; of all such statements in this audit at most {self.level:.0%} are expected to be chance "
+            "(Benjamini & Hochberg 1995), the convention of the field. It is “no better” if a one-sided test at "
+            f"5% shows that it gets at most {self.negligible:.0%} of the way from a random order to the best order"
+            " found (Schuirmann 1987; the threshold is heedful's own: what explains less explains next to "
+            f"nothing; where the best order is not known, it is {SMALL:g} standard deviations, Cohen's small "
+            "effect). Otherwise these texts cannot tell. The audit recommends the explainer with the highest "
+            "score among those that are better than random, unless another one is shown to be within "
+            f"{points(self.margin)} of it (out of 100 from a random order to the best order found) and takes fewer"
+            " passes, passes its own checks where the highest fails them, or gives the same answer under all ways"
+            " of removing words where the highest does not. “Shown” means that the difference, taken text by text"
+            f" over at least {ENOUGH} texts, is below the margin by one-sided tests that err in at most "
+            f"{ONE_SIDED:.0%} of audits (tests of non-inferiority, with Bonferroni's correction for the number of "
+            "explainers; the margin is heedful's own)."
         )
 
 
