@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from heedful.config import DataOptions
-from heedful.data.corpora.labels import LabelNumbers, label_name, label_value, match_labels
+from heedful.data.corpora.labels import LabelNumbers, find_label, label_name, label_value, match_labels
 from heedful.data.corpora.load import load
 from heedful.errors import Mistake
 from heedful.records import SPLITS, Corpus
@@ -194,3 +194,37 @@ def test_a_models_labels_beside_a_corpus() -> None:
         with pytest.raises(Mistake, match="the labels do not match") as caught:
             match_labels(model, corpus)
         assert all(", ".join(labels) in str(caught.value) for labels in (model, corpus))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "odd"),
+    [
+        ("caf\u00e9", "cafe\u0301", "U+0301 (COMBINING ACUTE ACCENT)"),
+        ("positive", "p\u043esitive", "U+043E (CYRILLIC SMALL LETTER O)"),
+        ("positive", "\uff50ositive", "U+FF50 (FULLWIDTH LATIN SMALL LETTER P)"),
+        ("\u2764", "\u2764\ufe0f", "U+FE0F (VARIATION SELECTOR-16)"),
+        ("positive", "posi\u200btive", "U+200B (ZERO WIDTH SPACE)"),
+    ],
+)
+def test_labels_that_look_alike_are_asked_about(one: str, other: str, odd: str, tmp_path: Path) -> None:
+    """They were classes of their own, and nobody was told."""
+    path = table(tmp_path / "x.csv", ("train", [one, other, "z", one, "z", "z"]), ("test", [one, "z"]))
+    with pytest.raises(Mistake, match="look alike and are written differently") as caught:
+        load(path, options=options(dev_fraction=0))
+    assert odd in str(caught.value)
+    listed = load(path, options=options(dev_fraction=0, labels=(one, other, "z")))
+    assert by_name(listed)["train"] == {one: 2, other: 1, "z": 3}
+
+
+def test_labels_of_a_model_in_another_unicode_form() -> None:
+    assert find_label("cafe\u0301", ["tea", "caf\u00e9"]) == 1
+    assert find_label("caf\u00e9", ["CAFE\u0301", "tea"]) == 0
+    assert find_label("caf\u00e9", ["cafe\u0301", "caf\u00e9"]) == 1  # exact before alike
+    assert find_label("\uff43af\u00e9", ["cafe\u0301", "caf\u00e9"]) is None
+    assert find_label("\u043d\u0435\u0442", ["HET", "yes"]) is None  # n in Cyrillic is no Latin h
+
+
+def test_words_of_other_scripts_are_no_look_alikes(tmp_path: Path) -> None:
+    names = ["\u0434\u0430", "\u043d\u0435\u0442", "yes", "\u03bd\u03b1\u03b9"]
+    corpus = load(table(tmp_path / "x.csv", ("train", names * 2), ("test", names)), options=options(dev_fraction=0))
+    assert set(corpus.labels) == set(names)

@@ -22,6 +22,7 @@ from heedful.data.corpora.labels import (
     label_trouble,
     name_classes,
     refuse_case_variants,
+    refuse_look_alikes,
     show_labels,
     sort_labels,
 )
@@ -263,6 +264,7 @@ def _find_labels(
     if given.recipe.labels_from == "entities":
         return sort_labels({name for r in everyone for name in r.row.candidates or ()})
     refuse_case_variants(_spellings(everyone), given.source)
+    refuse_look_alikes(_spellings(everyone), given.source)
     return sort_labels(set(name_classes(_spellings(learnt)).values()))
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from heedful.data.text.alike import codes, looks
 from heedful.errors import Mistake, short
 
 MISSING = frozenset({"", "nan", "na", "n/a", "<na>", "#n/a", "null"})  # what tables write where nothing is known
@@ -152,6 +153,23 @@ def refuse_case_variants(spellings: Sequence[Spelling], source: str) -> None:
             )
 
 
+def refuse_look_alikes(spellings: Sequence[Spelling], source: str) -> None:
+    """Classes that a person cannot tell apart: composed and decomposed letters, full width, another script's o."""
+    names = list(dict.fromkeys(name_classes(spellings).values()))
+    first: dict[str, str] = {}
+    for name in names:
+        before = first.setdefault(looks(name).casefold(), name)
+        if before.strip().casefold() == name.strip().casefold():  # the same, or asked about for its case
+            continue
+        one, other = (next(s for s in spellings if s.label == each) for each in (before, name))
+        odd = codes(name, before) or codes(before, name) or "the same letters, composed in another way"
+        listed = _short(",".join(sort_labels(names)))
+        raise Mistake(
+            f"{source}: the labels {one} and {other} look alike and are written differently: {odd}. If they are one "
+            f"class, write them in one way; if not, list all labels with --labels {listed}."
+        )
+
+
 def _short(text: str, longest: int = 200) -> str:
     return text if len(text) <= longest else text[:longest] + "..."
 
@@ -232,8 +250,11 @@ def find_label(label: str, labels: Sequence[str]) -> int | None:
     number = LabelNumbers(labels, listed=False).find(label)
     if number is not None:
         return number
-    alike = [i for i, name in enumerate(labels) if name.strip().casefold() == label.strip().casefold()]
-    return alike[0] if len(alike) == 1 else None
+    for same in (str.strip, looks):  # another case, then another form of the same characters
+        alike = [i for i, name in enumerate(labels) if same(name).casefold() == same(label).casefold()]
+        if alike:
+            return alike[0] if len(alike) == 1 else None
+    return None
 
 
 def read_label_map(
