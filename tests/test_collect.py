@@ -19,7 +19,7 @@ from heedful import Explanation
 from heedful.config import ModelConfig
 from heedful.data.text.vocabulary import Vocabulary, WordEncoder
 from heedful.errors import Mistake
-from heedful.explainers import Axiom, Scores, find
+from heedful.explainers import EXPLAINERS, Axiom, Scores, find
 from heedful.explainers.collect import Call, Collector, check_axiom, share
 from heedful.explainers.run import explain
 from heedful.explanation.attribution import Check
@@ -174,3 +174,31 @@ def test_integrated_gradients_go_on_until_they_are_complete_within_a_bound() -> 
     assert sum(ok for ok, _ in fixed) < sum(ok for ok, _ in open_ended)
     assert {points for _, points in open_ended} == {49, 399}
     assert told(model_of(examples, "classification")) == [(True, 49)] * 6  # no more than the signature's 50
+
+
+def test_between_kept_and_broken_an_axiom_says_what_is_missing() -> None:
+    """A tick stood beside LRP of which 41% went nowhere: its limit was a half."""
+    axiom = Axiom("conservation gap", 0.5, "{missed} did not reach the words", kept=0.1)
+    gap, scale = np.array([0.05, 0.41, 0.6, 0.41, 0.0, 0.41]), np.array([1.0, 1.0, 1.0, 1.0, 0.0, 0.0])
+    checked = np.array([True, True, True, False, True, True])
+    told = [
+        str(Check(*map(plain, row))) for row in zip(*check_axiom(axiom, gap, scale, checked), strict=True) if row[0]
+    ]
+    assert told == [
+        "✓ conservation gap 0.05 (5.00%)",
+        "~ in part: conservation gap 0.41 (41.00%): 41% did not reach the words",
+        "✗ failed: conservation gap 0.6 (60.00%): 60% did not reach the words",
+        "✓ conservation gap 0",
+        "✗ failed: conservation gap 0.41",
+    ]
+
+
+def plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+@pytest.mark.parametrize("name", [name for name, one in EXPLAINERS.items() if one.axiom is not None])
+def test_a_tick_means_kept(name: str) -> None:
+    axiom = EXPLAINERS[name].axiom
+    assert axiom is not None
+    assert 0 < axiom.kept <= 0.1

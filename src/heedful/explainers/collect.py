@@ -286,8 +286,9 @@ def check_axiom(
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         relative = np.where(scale == 0, np.nan, np.abs(gap) / scale)
     met = np.abs(gap) <= np.maximum(axiom.limit * scale, 1e-5)
+    kept = np.abs(gap) <= np.maximum(min(axiom.kept, axiom.limit) * scale, 1e-5)
     sentence = nothing.copy()
-    for i in np.flatnonzero(checked & ~met & (scale != 0)).tolist():
+    for i in np.flatnonzero(checked & ~kept & (scale != 0)).tolist():
         sentence[i] = axiom.sentence.format(missed=share(relative[i]))
     name = nothing.copy()
     name[checked] = axiom.name

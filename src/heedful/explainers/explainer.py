@@ -74,11 +74,15 @@ def scores_of_tokens(
 
 @dataclass(frozen=True, slots=True)
 class Axiom:
-    """What `gap` measures, the share of `scale` that may be missing, and what to say when more is."""
+    """What `gap` measures, the share of `scale` that may be missing, and what to say when more is.
+
+    Up to `kept` of it the axiom is kept, above `limit` broken; between the two, what is missing is said.
+    """
 
     name: str  # "completeness gap"
     limit: float
     sentence: str  # with {missed} for the share in percent
+    kept: float = 0.05  # as much as scores are read to: a tenth of a bar cannot be seen
 
 
 @dataclass(frozen=True, slots=True)

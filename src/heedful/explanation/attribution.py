@@ -18,13 +18,16 @@ from heedful.records import Axes, MethodKind, Part
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """How far a method met its own axiom. A value that is not finite becomes None: undefined, and not ok."""
+    """How far a method met its own axiom. A value that is not finite becomes None: undefined, and not ok.
+
+    There are three states: kept, met but for what the sentence says is missing, and broken (not ok).
+    """
 
     name: str  # "completeness gap", "conservation gap", "R²"
     value: float | None
     ok: bool
     relative: float | None = None  # the gap as a share of what was to be explained
-    sentence: str | None = None  # what to do when it is not ok
+    sentence: str | None = None  # what is missing, where it is not kept
 
     def __post_init__(self) -> None:
         for name in ("value", "relative"):
@@ -33,11 +36,16 @@ class Check:
             object.__setattr__(self, name, float(given) if defined else None)
         object.__setattr__(self, "ok", bool(self.ok) and self.value is not None)
 
+    @property
+    def kept(self) -> bool:
+        return self.ok and self.sentence is None
+
     def __str__(self) -> str:
         value = "undefined" if self.value is None else f"{self.value:.3g}"
         relative = "" if self.relative is None or self.relative > 1 else f" ({self.relative:.2%})"
-        told = f": {self.sentence}" if self.sentence and not self.ok else ""
-        return f"{'✓' if self.ok else '✗ failed:'} {self.name} {value}{relative}{told}"
+        told = f": {self.sentence}" if self.sentence else ""
+        mark = "✓" if self.kept else "~ in part:" if self.ok else "✗ failed:"
+        return f"{mark} {self.name} {value}{relative}{told}"
 
 
 @dataclass(frozen=True, slots=True)

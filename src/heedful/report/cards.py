@@ -118,7 +118,7 @@ def _method(explained: Explained, a: Attribution) -> dict[str, Any]:
     scores: NDArray[np.float64] = a.scores["passage"]
     label = visible(f"{a.method} for {a.target}")
     kind = a.about_support() if a.kind == a.method else a.kind
-    warning = f" · {check_says(a)}" if a.check and not a.check.ok else ""
+    warning = f" · {check_says(a)}" if a.check and not a.check.kept else ""
     return {
         "name": method_name(a.method),
         "first": a.method in FIRST,

@@ -17,6 +17,7 @@ LRP = Explainer(
         "conservation gap",
         0.5,
         "{missed} of the score stayed in biases and markers and did not reach the words: read LRP with care",
+        kept=0.1,  # markers are no words, and deserve some
     ),
     needs=frozenset({"differentiable"}),
     passes=lambda size: Passes(1, 1),

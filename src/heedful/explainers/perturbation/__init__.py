@@ -62,7 +62,10 @@ LIME = Explainer(
     f"{HERE}.surrogate:lime",
     removal=DELETED,
     axiom=Axiom(
-        "1 - R²", 0.5, "LIME's linear model misses {missed} of what the model does around this text: do not trust it"
+        "1 - R²",
+        0.5,
+        "LIME's linear model misses {missed} of what the model does around this text: trust it only so far",
+        kept=0.1,  # a linear model is a summary
     ),
     passes=f"{HERE}.surrogate:lime_passes",
     title="LIME",
@@ -75,7 +78,9 @@ SHAP = Explainer(
     "n_permutations (2 n + 1) forward, to 4 times as many",
     f"{HERE}.surrogate:shap",
     removal=DELETED,
-    axiom=Axiom("sampling error", 0.1, "SHAP's values are uncertain by {missed} of the largest: raise n_permutations"),
+    axiom=Axiom(
+        "sampling error", 0.1, "SHAP's values are uncertain by {missed} of the largest: raise n_permutations", kept=0.1
+    ),
     passes=f"{HERE}.surrogate:shap_passes",
     title="SHAP",
     citation="Lundberg & Lee 2017",
