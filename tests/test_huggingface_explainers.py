@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -353,3 +354,12 @@ def test_the_only_word_can_be_left_out(family: str) -> None:
     )
     np.testing.assert_allclose(alone, among, atol=1e-6)
     assert np.isfinite(alone).all()
+
+
+@pytest.mark.parametrize(("family", "said"), [("GPT2", True), ("Bert", False)])
+def test_a_text_without_words_is_said_to_be_another_token(family: str, said: bool) -> None:
+    """Leave-one-out of an only word, and SHAP's base, rested on a token that nobody was told of."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        heedful.explain(zoo.model(family), ["it"], ["omission"])
+    assert any("a text without any word is asked about" in str(one.message) for one in told) is said

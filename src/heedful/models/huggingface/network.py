@@ -256,6 +256,12 @@ class HuggingFaceNetwork:
             warnings.warn(
                 f"a text is longer than the {self.limit} tokens that {self._name} reads at once: {how}.", stacklevel=3
             )
+        if self.frame == SpecialTokens(0, 0) and batch.query is None and not batch.passage.present.any(1).all():
+            warnings.warn(
+                f"a text without any word is asked about (an only word left out, or the base of SHAP), and {self._name} "
+                f"reads no special tokens: it is asked about token {batch.passage.reserved.filler} instead.",
+                stacklevel=3,
+            )
         return found
 
     def _inputs(
