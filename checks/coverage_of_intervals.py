@@ -51,6 +51,7 @@ SHAPES: dict[str, tuple[Draw, float]] = {
     "normal": (lambda rng, n: rng.normal(size=n), 0.0),
     "beta(2, 2)": (lambda rng, n: rng.beta(2, 2, n), 0.5),
     "beta(2, 8), skewed": (lambda rng, n: rng.beta(2, 8, n), 0.2),
+    "lognormal, heavy tail": (lambda rng, n: rng.lognormal(0.0, 1.0, n), float(np.exp(0.5))),
     "beta(.5, 2), very skewed": (lambda rng, n: rng.beta(0.5, 2, n), 0.2),
     "beta(.5, .5), both ends": (lambda rng, n: rng.beta(0.5, 0.5, n), 0.5),
     "two groups, 30% about .7": (_two_groups, 0.3 * 0.7 + 0.7 * 0.1),

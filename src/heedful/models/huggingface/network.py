@@ -258,8 +258,8 @@ class HuggingFaceNetwork:
             )
         if self.frame == SpecialTokens(0, 0) and batch.query is None and not batch.passage.present.any(1).all():
             warnings.warn(
-                f"a text without any word is asked about (an only word left out, or the base of SHAP), and {self._name} "
-                f"reads no special tokens: it is asked about token {batch.passage.reserved.filler} instead.",
+                f"a text without any word is asked about (its only word left out, or the base of SHAP): {self._name} "
+                f"has no special tokens, so that token {batch.passage.reserved.filler} is read in its place.",
                 stacklevel=3,
             )
         return found
