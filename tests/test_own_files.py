@@ -355,3 +355,13 @@ def test_hugging_face_library_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(Mistake, match=r"install it with pip install 'heedful\[hf\]'"):
         load("hf:imdb")
+
+
+def test_a_carriage_return_inside_a_line(tmp_path: Path) -> None:
+    """Python's own words are about a mode in which nobody here can open the file."""
+    path = tmp_path / "x.csv"
+    for content in (b"te\rxt,label\ngood,a\n", b"text,label\ngo\rod,a\nbad,b\n"):
+        path.write_bytes(content)
+        with pytest.raises(Mistake, match="a carriage return stands inside a line") as caught:
+            load(path, options=DataOptions())
+        assert "universal" not in str(caught.value)

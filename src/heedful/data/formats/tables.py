@@ -186,7 +186,7 @@ def read_header(path: Path, delimiter: str | None, wanted: Sequence[str] = ()) -
         except csv.Error as error:
             if delimiter is None and one != ",":
                 continue
-            raise Mistake(f"{path}, line 1: the header is broken ({error}).") from None
+            raise Mistake(f"{path}, line 1: the header is broken ({_why(error)}).") from None
         names = [name.strip() for name in fields]
         this = (sum(name in names for name in wanted), len(names))
         if this > score:
@@ -215,7 +215,7 @@ def separated_rows(
         try:
             fields = feed.next_row()
         except csv.Error as error:
-            fields, trouble = [], f"the quotes or line ends are broken ({error})"
+            fields, trouble = [], f"the quotes or line ends are broken ({_why(error)})"
         if fields is None:
             return
         if first:
@@ -239,6 +239,12 @@ def separated_rows(
             ledger.bad(path, line, f"column {_first_bad(fields)} is not valid UTF-8")
         else:
             yield line, fields
+
+
+def _why(error: csv.Error) -> str:
+    """What Python's reader complains of, about the file and not about how it was opened."""
+    said = str(error)
+    return "a carriage return stands inside a line, outside of quotes" if "new-line character" in said else said
 
 
 def _not_utf8(value: str) -> bool:
