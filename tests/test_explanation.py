@@ -73,6 +73,8 @@ def test_the_table_says_what_the_records_say(ex: Explanation) -> None:
             "kind": a.kind,
             "signed": a.signed,
             "target": a.target,
+            "probability": e.probabilities[e.labels.index(a.target)],
+            "truth": e.truth,
             "score": a.scores[part][i],
         }
         for e in ex
@@ -82,7 +84,8 @@ def test_the_table_says_what_the_records_say(ex: Explanation) -> None:
         for i in range(len(words))
     ]
     assert rows == slow
-    assert ex.to_pandas().to_dict("records") == slow
+    frame = ex.to_pandas()
+    assert frame.astype(object).where(frame.notna(), None).to_dict("records") == slow
 
 
 def test_saving_keeps_everything(ex: Explanation, tmp_path: Path) -> None:
@@ -359,3 +362,13 @@ def test_results_are_read_without_torch_or_pandas() -> None:
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said.strip() == "[]"
+
+
+def test_files_of_before_have_fewer_columns_and_are_read(ex: Explanation, tmp_path: Path) -> None:
+    ex.save(tmp_path / "new.parquet")
+    table = pq.read_table(tmp_path / "new.parquet")
+    pq.write_table(table.drop_columns(["probability", "truth"]), tmp_path / "old.parquet")
+    assert Explanation.load(tmp_path / "old.parquet") == ex
+    pq.write_table(table.drop_columns(["word"]), tmp_path / "cut.parquet")
+    with pytest.raises(Mistake, match="was changed after it was saved"):
+        Explanation.load(tmp_path / "cut.parquet")

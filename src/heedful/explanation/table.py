@@ -53,11 +53,14 @@ ATTRIBUTION = {
     "backward": pa.int64(),
     "axes": pa.string(),
 }
+SINCE = ("probability", "truth")  # columns of the tidy table that files of before do not have
 CELL = {"layer": pa.int32(), "i": pa.int32(), "j": pa.int32()}  # their scores stand in the tidy table
 
 
 def tidy_table(columns: Columns, run: str, axes: frozenset[Axes] = frozenset()) -> pa.Table:
     """One row for each example, method and position; strings are coded (`plain_strings`).
+
+    `probability` is that of the target (its number, of a model that predicts numbers), `truth` the true label.
 
     With `axes`, the rows of an attribution's cells come after those of its positions, and columns say what they are of.
     """
@@ -92,6 +95,7 @@ def _positions(columns: Columns, run: str) -> pa.Table:
     target = begins(np.array([len(labels) for labels in c.label_sets]))[c.examples.labels[example]]
     target = target + c.attributions.target  # (attributions,) into all labels, one set after the other
     method = c.attributions.method[attribution]  # (rows,)
+    answer = c.probabilities[c.begins.probabilities[:-1][example] + c.attributions.target]  # (attributions,)
     return pa.table(
         {
             "run": _spread([run], np.zeros(len(position), dtype=np.int64)),
@@ -106,6 +110,8 @@ def _positions(columns: Columns, run: str) -> pa.Table:
             "kind": _spread([m.kind for m in c.methods], method),
             "signed": pa.array(c.signed[attribution], pa.bool_()),
             "target": _spread([label for labels in c.label_sets for label in labels], target[attribution]),
+            "probability": pa.array(answer[attribution], pa.float64()),
+            "truth": _spread(c.examples.truth, example[attribution]),
             "score": pa.array(c.scores, pa.float64()),
         }
     )
