@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -189,3 +190,29 @@ def test_an_unfinished_run_says_so(trained: Run, tmp_path: Path) -> None:
     (folder / CHECKPOINT).write_bytes(b"")
     with pytest.warns(UserWarning, match="is not finished: its weights are those of the best epoch so far"):
         heedful.load(folder)
+
+
+def test_a_table_in_memory_is_not_read_by_the_names_of_its_columns(trained: Run) -> None:
+    """A loop over a DataFrame is over its columns: 'text' and 'label' were explained as if they were texts."""
+    frame: Any = pd.DataFrame({"text": ["aa", "ab"], "label": ["good", "bad"]})
+    for ask in (
+        lambda: heedful.explain(model(), frame, ["attention"]),
+        lambda: heedful.run("permutation", model(), frame),
+    ):
+        with pytest.raises(Mistake, match=r"not a DataFrame: one of its columns, frame\['text'\]"):
+            ask()
+    assert len(heedful.explain(model(), frame.text, ["attention"])) == 2
+    with pytest.raises(Mistake, match=r"is not the name of data: .*frame\.to_csv"):
+        heedful.explain(trained.path, methods=["attention"], data=frame)
+
+
+def test_limit_is_of_data_and_folders_are_a_list() -> None:
+    """Of texts that are given all were explained, whatever the limit was."""
+    with pytest.raises(Mistake, match="limit=1 is a number of texts of data"):
+        heedful.explain(model(), ["aa", "ab"], ["attention"], limit=1)
+    with pytest.raises(Mistake, match="data_dirs=3: give a list of folders"):
+        heedful.explain(model(), ["aa"], ["attention"], data_dirs=3)  # type: ignore[arg-type]
+
+
+def test_a_number_of_numpy_is_a_target() -> None:
+    assert heedful.explain(model(), ["aa"], ["attention"], target=np.int64(1))[0].attributions[0].target == "good"  # type: ignore[arg-type]

@@ -174,6 +174,8 @@ def as_paths(folders: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
     from heedful.data.corpora import locate
 
     given = [folders] if isinstance(folders, str | Path) else folders
+    if not isinstance(given, Sequence):
+        raise Mistake(f"data_dirs={short(folders)}: give a list of folders.")
     paths = tuple(as_path(folder, "a data folder") for folder in given)
     locate.data_dirs(paths)  # says so where one is not there
     return paths

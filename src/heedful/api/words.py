@@ -75,6 +75,8 @@ def explain(
     )
     if texts is not None and data is not None:
         raise Mistake("give texts or data, not both.")
+    if limit is not None and data is None:
+        raise Mistake(f"limit={short(limit)} is a number of texts of data: give data, or fewer texts.")
     if "query" in options:
         raise Mistake("query: give queries=[...], one for each text.")
     subject = Subject.resolve(model, data, told).say(progress)
@@ -293,6 +295,8 @@ def as_list(given: Any, what: str) -> list[Any]:
     """A list, tuple, column or iterator as a list; one string is not its letters."""
     if isinstance(given, str | bytes):
         raise Mistake(f"give a list of {what}, not one text.")
+    if getattr(given, "ndim", 1) != 1:  # a loop over a table is over the names of its columns
+        raise Mistake(f"give a list of {what}, not a {type(given).__name__}: one of its columns, frame['text'].")
     if not isinstance(given, Iterable) or isinstance(given, Mapping | Set):
         raise Mistake(f"give a list of {what}, not {short(given)}.")
     return list(given)

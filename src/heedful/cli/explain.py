@@ -169,6 +169,8 @@ def explain(
         if data is not None:
             raise Mistake(f"--file {file} is a table, which is read as --data: give one of the two.")
         data, file = str(file), None
+    if limit is not None and data is None:
+        raise Mistake(f"--limit {limit} is a number of texts of --data: give --data, or fewer texts.")
     if data is not None and (texts or file is not None or query):
         raise Mistake(
             "give TEXT, --file and --query, or --data, not both: data have their texts and queries in columns."

@@ -86,8 +86,8 @@ class Model:
         """A label by name, or by number where no label looks like one; a wrong one lists the right ones."""
         if isinstance(target, str) and target in self.labels:
             return self.labels.index(target)
-        if isinstance(target, int) and not isinstance(target, bool) and abs(target) < 2**63:
-            target = str(target)
+        if isinstance(target, int | np.integer) and not isinstance(target, bool) and abs(int(target)) < 2**63:
+            target = str(int(target))
         found = LabelNumbers(self.labels, listed=True).find(target) if isinstance(target, str) else None
         if found is None:
             raise one_of("label", target, list(self.labels))

@@ -83,7 +83,7 @@ class Subject:
             if reading:
                 raise Mistake(f"{next(iter(reading))} says how to read data: give --data, too.")
             return cls(source, run, None, DataOptions(), split, folders, given.device, given.batch_size)._own()
-        where = str(data)
+        where = check_place(data)
         if run is not None and is_own_data(run, where, reading, folders, run.hash_file):
             return cls(source, run, None, DataOptions(), split, folders, given.device, given.batch_size)._own()
         how = read_as(source, where, DataOptions.parse(dict(reading), f"reading {where}"), split)
@@ -203,6 +203,18 @@ class Subject:
         for note in self.notes:
             progress.say(note)
         return replace(self, notes=())
+
+
+def check_place(data: object) -> str:
+    """The name of data: a table in memory is none."""
+    if isinstance(data, str | Path):
+        return str(data)
+    kept = (
+        " Save a table first (frame.to_csv('data.csv', index=False)), and give the file."
+        if hasattr(data, "columns")
+        else ""
+    )
+    raise Mistake(f"{short(data)} is not the name of data: give a corpus, a file or folder, or hf:ID.{kept}")
 
 
 def check_split(split: str) -> Split:
