@@ -70,6 +70,30 @@ def test_gradients_along_a_path(task: zoo.TaskName, hold_attention: bool) -> Non
                 torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=0)
 
 
+@pytest.mark.parametrize("family", ["GPT2", "Llama", "T5"])
+def test_all_steps_of_a_continuation_at_once(family: str) -> None:
+    """In full for every family and method: tests/test_language_steps.py."""
+    pytest.importorskip("transformers")
+    import language_zoo
+    from heedful.explainers.gradients.steps import StepsPathGradient
+
+    model = language_zoo.model(family)
+    prompt = model.prompt("the keys to the cabinet")
+    examples = model.steps(prompt, model.tokens_of(prompt, " are on the table"))
+    batch, target = model.encode(examples).batch(range(len(examples))), torch.ones(len(examples), dtype=torch.long)
+    zero, a = torch.zeros(()), torch.tensor([0.3, 1.0])
+    ways = [way(model.network, batch, target, "logit", (zero, zero)) for way in (StepsPathGradient, PathGradient)]
+    for ours, theirs in zip(ways[0].by_step(a, 1), ways[1].by_step(a, 2), strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-4)
+    one_word = [change_each_word(model.network, batch, "delete")]
+    model.network.share = False
+    try:
+        one_word.append(change_each_word(model.network, batch, "delete"))
+    finally:
+        model.network.share = True
+    torch.testing.assert_close(one_word[0].changed, one_word[1].changed, atol=1e-5, rtol=1e-4)
+
+
 @each_task
 def test_asked_under_other_weights(task: zoo.TaskName) -> None:
     model, batch = strong(task), zoo.batch(LENGTHS, task)

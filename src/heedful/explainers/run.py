@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from heedful.data.text.batching import Ints, cut
+from heedful.data.text.batching import Encoded, Ints, cut
 from heedful.errors import Mistake
 from heedful.explainers import find
 from heedful.explainers.collect import Call, Collector
@@ -18,6 +18,8 @@ from heedful.explainers.methods import Method, options_for, parse_methods
 from heedful.explainers.perturbation.perturb import is_out_of_memory
 from heedful.explanation.checks import check_columns
 from heedful.explanation.explanation import Explanation
+from heedful.models.language.families import cut_families, key
+from heedful.models.language.own import check_own
 from heedful.models.model import Model
 from heedful.models.network import token_budget
 from heedful.records import Example
@@ -49,7 +51,7 @@ def explain(
     budget = token_budget(model.network, EXPLAIN_BUDGET)
     for group in of_like_parts(examples):
         encoded = model.encode([examples[i] for i in group.tolist()])
-        waiting = deque(cut(encoded.lengths, texts, token_budget=budget))
+        waiting = deque(_cut(model, encoded, texts, budget))
         room = np.inf  # tokens, padding included, that have not been too many yet
         while waiting:
             indices = waiting.popleft()
@@ -60,9 +62,12 @@ def explain(
             try:
                 batch = encoded.batch(indices)
                 with torch.inference_mode():
-                    p = model.network(batch).probabilities  # (batch, labels)
+                    output = model.network(batch)
+                    p = output.probabilities  # (batch, labels)
                 if not torch.isfinite(p).all():
                     raise Mistake(f"{model.name} answers a text with numbers that are not finite.")
+                if "generates" in model.network.can:
+                    check_own(model, batch, output.logits)
                 targets = p.argmax(-1) if wanted is None else p.new_full((len(batch),), wanted, dtype=torch.long)
                 scores = []
                 for call in calls:  # a comprehension would be one more frame between a person and the equation
@@ -78,6 +83,15 @@ def explain(
     return Explanation.of_columns(
         check_columns(collector.columns(model.labels, model.network.link.answers)), model.name
     )
+
+
+def _cut(model: Model, encoded: Encoded, texts: int, budget: int) -> list[Ints]:
+    """Texts of like length together; of a language model all steps of a continuation, which are read as one."""
+    if encoded.asked is None or not getattr(model.network, "share", False):
+        return cut(encoded.lengths, texts, token_budget=budget)
+    parts = [encoded.passages] if encoded.queries is None else [encoded.passages, encoded.queries]
+    keys = [key(*(part.of(i) for part in parts)) for i in range(len(encoded))]
+    return cut_families(keys, encoded.lengths, texts, budget)
 
 
 def of_like_parts(examples: Sequence[Example]) -> list[Ints]:

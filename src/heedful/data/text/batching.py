@@ -62,6 +62,10 @@ class Texts:
         padded = [torch.from_numpy(part) for part in (ids, present, mask)]
         return Tokens(padded[0], padded[1], padded[2], word, self.reserved, sentence, None, places)
 
+    def of(self, i: int) -> Ints:
+        """The token ids of one text."""
+        return self.flat[self.begins[i] : self.begins[i] + self.lengths[i]]
+
     def padded(self, values: NDArray[np.bool_], indices: Ints) -> Tensor:
         """One value for each token, (all tokens,), of the chosen texts: (batch, length), False on padding."""
         lengths = self.lengths[indices]

@@ -57,10 +57,7 @@ def slopes(
     if product:
         found = [None if one is None else one[:, 0] for one in gradients.by_step(end, room=1)]
     else:
-        found = [
-            None if path is None or slope is None else path.at_embeddings(slope).square().sum(-1).sqrt()
-            for path, slope in zip(gradients.paths, gradients.slopes(end), strict=True)
-        ]
+        found = gradients.norms()
     return _scores(batch, [None if one is None else one.abs() for one in found] if absolute else found)
 
 

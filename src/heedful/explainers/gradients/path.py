@@ -6,7 +6,7 @@ words can be given a part of the change f(x) - f(b), where b means "no words, th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -59,26 +59,19 @@ def gradients_of(network: Differentiable) -> type[PathGradient]:
     """The way to follow paths that costs this network least."""
     from heedful.explainers.gradients.recurrent import BiLSTMPathGradient
 
-    specialised: Sequence[type[PathGradient]] = (BiLSTMPathGradient,)
+    specialised: list[type[PathGradient]] = [BiLSTMPathGradient]
+    if "generates" in network.can:
+        from heedful.explainers.gradients.steps import StepsPathGradient
+
+        specialised.append(StepsPathGradient)
     return next((way for way in specialised if way.applies(network)), PathGradient)
 
 
 def cut_steps(
     network: Differentiable, batch: Batch, rows: Tensor, n_steps: int, internal_batch_size: int | None
 ) -> Iterator[tuple[Tensor, int]]:
-    """Cut `rows` into texts of like length that travel together, and say how many steps fit one pass."""
-    least = gradients_of(network).least
-    tokens = token_budget(network, getattr(network, "tokens_at_once", TOKENS))
-    sizes = batch.passage.present[rows].sum(1)  # (texts,)
-    if batch.query is not None:
-        sizes = sizes + batch.query.present[rows].sum(1)
-    sizes, order = sizes.sort(descending=True, stable=True)
-    start = 0
-    while start < len(rows):
-        room = internal_batch_size or max(least, tokens // max(1, int(sizes[start])))
-        texts = max(1, room // n_steps)
-        yield rows[order[start : start + texts]], min(room, n_steps)
-        start += texts
+    """Cut `rows` into texts that travel together, and say how many steps fit one pass."""
+    return gradients_of(network).cut(network, batch, rows, n_steps, internal_batch_size)
 
 
 class PathGradient:
@@ -104,6 +97,23 @@ class PathGradient:
     @classmethod
     def applies(cls, network: Differentiable) -> bool:
         return True
+
+    @classmethod
+    def cut(
+        cls, network: Differentiable, batch: Batch, rows: Tensor, n_steps: int, internal_batch_size: int | None
+    ) -> Iterator[tuple[Tensor, int]]:
+        """Texts of like length."""
+        tokens = token_budget(network, getattr(network, "tokens_at_once", TOKENS))
+        sizes = batch.passage.present[rows].sum(1)  # (texts,)
+        if batch.query is not None:
+            sizes = sizes + batch.query.present[rows].sum(1)
+        sizes, order = sizes.sort(descending=True, stable=True)
+        start = 0
+        while start < len(rows):
+            room = internal_batch_size or max(cls.least, tokens // max(1, int(sizes[start])))
+            texts = max(1, room // n_steps)
+            yield rows[order[start : start + texts]], min(room, n_steps)
+            start += texts
 
     def _paths(self, baselines: tuple[Tensor | None, Tensor | None]) -> list[Path | None]:
         tokens = (self.batch.passage, self.batch.query)
@@ -131,6 +141,18 @@ class PathGradient:
                 if path is not None and slope is not None:
                     part.append(path.along(slope, len(some)))
         return [torch.cat(part, dim=1) if part else None for part in found]
+
+    @property
+    def _end(self) -> Tensor:
+        """Where the text itself is."""
+        return torch.ones(1, device=self.network.device, dtype=self.network.dtype)
+
+    def norms(self) -> list[Tensor | None]:
+        """|| df_c/dx_i || at the text itself: (texts, length) of each part that moves."""
+        return [
+            None if path is None or slope is None else path.at_embeddings(slope).square().sum(-1).sqrt()
+            for path, slope in zip(self.paths, self.slopes(self._end), strict=True)
+        ]
 
     def slopes(self, a: Tensor) -> list[Tensor | None]:
         """df_c at the points of each path (see `Path.at`), of their shape; None for a part that does not move."""

@@ -54,6 +54,12 @@ class Decomposition:
 
 def decompose(network: Differentiable, batch: Batch, target: Tensor) -> Decomposition:
     """f_c of each text, f_c = z_c (or -z where one logit z serves two labels), as a sum of parts."""
+    if getattr(network, "share", False):
+        from heedful.explainers.lrp.steps import decompose_steps
+
+        found = decompose_steps(network, batch, target)
+        if found.fits.all():
+            return found
     found = _decompose(network, batch, target)
     if len(batch) > 1 and not found.fits.all():
         # A network that reads a text in windows, or some texts apart, has rows that are not texts, and constants

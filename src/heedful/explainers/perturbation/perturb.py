@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
@@ -20,8 +20,12 @@ from torch import Tensor, nn
 
 from heedful.errors import Mistake
 from heedful.explainers.perturbation.edits import Edited, Edits, Ints, Operator, edit
+from heedful.models.language.families import Families, alike, find, key, keys_of
 from heedful.models.network import Differentiable, Network, require
 from heedful.records import Batch, Part, Tokens
+
+if TYPE_CHECKING:
+    from heedful.models.language.generator import Generator
 
 Progress = Callable[[int, int], None]  # edited texts done, and in all
 # Of each edit the number of its text: equal texts, which are asked once, have one.
@@ -59,6 +63,8 @@ def predict(
         if edited.zero is None:
             return model(texts).logits
         require({"differentiable"}, model.can, "setting embeddings to zero")
+        if getattr(model, "share", False):
+            return zeroed_together(cast("Generator", model), texts, edited, part)
         x = embed_edited(cast(Differentiable, model), edited)  # (n, length, dim)
         return (model(texts, x=x) if part == "passage" else model(texts, x_query=x)).logits
 
@@ -100,18 +106,25 @@ def ask(
     check_token(model, token)
     if len(edits) == 0:
         return torch.zeros(0, model.link.outputs(model.n_labels), device=model.device, dtype=model.dtype)
-    first, place, lengths = _different(batch, tokens, edits, operator, part, token)
+    first, place, lengths, keys = _different(
+        batch, tokens, edits, operator, part, token, getattr(model, "share", False)
+    )
     if asked is not None:
         asked(place)
-    order = np.argsort(lengths, kind="stable")
+    if keys is None:
+        order = np.argsort(lengths, kind="stable")
+        family = np.arange(len(order))
+    else:  # texts that are beginnings of others are read with them
+        order, family, lengths = _in_families(keys, batch, edits.rows[first], lengths)
     first, lengths, place = first[order], lengths[order], np.argsort(order)[place]
     bytes_needed = lengths * model.bytes_per_token
     answers: list[Tensor] = []
     done, most = 0, internal_batch_size or LARGEST
     with evaluating(model), torch.no_grad():
         while done < len(first):
-            upcoming = bytes_needed[done : done + most]
-            fits = np.arange(1, len(upcoming) + 1) * upcoming <= memory  # as many, all as long as the last
+            upcoming = np.maximum.accumulate(bytes_needed[done : done + most])
+            texts = family[done : done + most] - family[done] + 1
+            fits = texts * upcoming <= memory  # as many, all as long as the longest
             size = max(1, int(fits.sum()))
             try:
                 answers.append(answer(edit(tokens, edits, first[done : done + size], operator, token)))
@@ -159,9 +172,10 @@ def evaluating(model: Network) -> Iterator[None]:
 
 
 def _different(
-    batch: Batch, tokens: Tokens, edits: Edits, operator: Operator, part: Part, token: int | None
-) -> tuple[Ints, Ints, Ints]:
-    """The first edit of each different edited text, for each edit which of those it is, and the lengths.
+    batch: Batch, tokens: Tokens, edits: Edits, operator: Operator, part: Part, token: int | None, families: bool
+) -> tuple[Ints, Ints, Ints, list[bytes] | None]:
+    """The first edit of each different edited text, for each edit which of those it is, the lengths, and with
+    `families` what is read (models/language/families.py).
 
     Texts are compared by a 128-bit digest of all that the model reads: ids, mask, the other part, candidates.
     """
@@ -178,6 +192,11 @@ def _different(
     longer = 0 if other is None else other.present.sum(1).cpu().numpy()[edits.rows]
     seen: dict[bytes, int] = {}
     first: list[int] = []
+    keys: list[bytes] | None = [] if families else None
+    others = [np.zeros(0, np.int64)] * len(batch)
+    if keys is not None and other is not None:
+        codes = _code(other).cpu().numpy()
+        others = [row[:n] for row, n in zip(codes, other.present.sum(1).tolist(), strict=True)]
     place, lengths = np.empty(len(edits), np.int64), np.empty(len(edits), np.int64)
     chunk = max(1, 2**22 // tokens.ids.shape[1])  # edits at once: some MiB of ids
     for begin in range(0, len(edits), chunk):
@@ -193,8 +212,37 @@ def _different(
             place[e] = seen.setdefault(hashlib.blake2b(content, digest_size=16).digest(), len(first))
             if place[e] == len(first):
                 first.append(e)
+                if keys is not None:
+                    parts = (text[: lengths[e]], others[edits.rows[e]])
+                    keys.append(key(*(parts if part == "passage" else parts[::-1])))
     firsts = np.array(first, dtype=np.int64)
-    return firsts, place, np.maximum(lengths + longer, 1)[firsts]
+    return firsts, place, np.maximum(lengths + longer, 1)[firsts], keys
+
+
+def _in_families(keys: list[bytes], batch: Batch, rows: Ints, lengths: Ints) -> tuple[Ints, Ints, Ints]:
+    """An order of edited texts in which families stand together, those of one prompt one after the other; the number
+    of each one's family along it; and for each text the length of the longest of its family."""
+    longest, of = find(keys)
+    prompt = alike(batch).of.cpu().numpy()[rows[longest]]  # (families,)
+    sizes = lengths[longest]
+    number = np.argsort(np.lexsort((sizes, prompt)))  # (families,) the place of each
+    order = np.lexsort((lengths, number[of]))
+    return order, number[of][order], sizes[of]
+
+
+def zeroed_together(model: Generator, texts: Batch, edited: Edited, part: Part) -> Tensor:
+    """The answers about texts with embeddings of zeros: of each family only its longest is embedded and read."""
+    assert edited.zero is not None
+    zeroed = 2 * _code(edited.tokens) + edited.zero
+    beside = texts.query if part == "passage" else texts.passage
+    other = None if beside is None else 2 * _code(beside)
+    keys = keys_of(texts, zeroed, other) if part == "passage" or other is None else keys_of(texts, other, zeroed)
+    families = Families.find(keys, zeroed.device)
+    some = edited.tokens.rows(families.longest)
+    width = some.ids.shape[1]
+    x = embed_edited(model, Edited(edited.rows[families.longest], some, edited.zero[families.longest, :width]))
+    given = (x, None) if part == "passage" else (None, x)
+    return model.together(texts, families, *given).logits
 
 
 def _content(tokens: Tokens, row: int) -> bytes:

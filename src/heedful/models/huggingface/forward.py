@@ -89,9 +89,10 @@ class Forward:
         if side == "left" and "position_ids" in self.takes:
             given["position_ids"] = (inputs.present.long().cumsum(1) - 1).clamp(min=0)
         if "use_cache" in self.takes:
-            given["use_cache"] = False
+            given.setdefault("use_cache", False)
         listening: AbstractContextManager[None] = nullcontext() if each is None else attention_calls(self.module, each)
-        tidy: AbstractContextManager[None] = without_traces(self.module) if more else nullcontext()
+        told = any(name.startswith("output_") for name in more)
+        tidy: AbstractContextManager[None] = without_traces(self.module) if told else nullcontext()
         with undisturbed(self.module, self.pad, learning), as_they_were(self.by_length), tidy, listening:
             return self.module(**given)
 

@@ -14,7 +14,6 @@ share one pass (`Families`), with gradients and without.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -26,6 +25,8 @@ from heedful.models.huggingface.attention_calls import Each
 from heedful.models.huggingface.forward import Inputs, by_length
 from heedful.models.huggingface.network import HuggingFaceNetwork
 from heedful.models.huggingface.probe import Probe
+from heedful.models.language.families import Families
+from heedful.models.language.kept import Trunk, keeps, read_after
 from heedful.models.language.places import PlacesForward
 from heedful.models.language.readout import OutputLayer, answer
 from heedful.models.link import IDENTITY, LOG_ODDS, Link
@@ -34,27 +35,6 @@ from heedful.models.sequence import SpecialTokens, sequences
 from heedful.records import Batch, Tokens
 
 Function = Callable[[Tensor], Tensor]  # of the user's: logits (n, vocabulary) -> a number each, (n,)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Families:
-    """Rows of a batch whose texts begin alike: each of a family is the beginning of its longest, or that itself."""
-
-    longest: Tensor  # (families,) rows
-    of: Tensor  # (n,) the family of each row
-
-    @classmethod
-    def find(cls, keys: list[bytes], device: torch.device) -> Families:
-        """`keys`: what is read of each row. In their order every beginning stands right before what it begins."""
-        order = sorted(range(len(keys)), key=keys.__getitem__)
-        of, longest = np.empty(len(keys), np.int64), list[int]()
-        following: bytes | None = None
-        for row in reversed(order):
-            if following is None or not following.startswith(keys[row]):
-                longest.append(row)
-            of[row] = len(longest) - 1
-            following = keys[row]
-        return cls(torch.tensor(longest, device=device), torch.from_numpy(of).to(device))
 
 
 class Generator(HuggingFaceNetwork):
@@ -67,10 +47,13 @@ class Generator(HuggingFaceNetwork):
     apart = False  # whether it reads what it has said in another place than the prompt: an encoder-decoder
     said_limit: int | None = None  # tokens that it says at most, where that is another limit
     share = True  # one pass for rows that begin alike; False: each row is read (the general way)
+    keeps = False  # keys and values of what several rows begin with are kept
 
     def __init__(self, module: nn.Module, probe: Probe, *, frame: SpecialTokens, limit: int | None = None) -> None:
         super().__init__(module, LOG_ODDS, 2, probe, frame=frame, limit=limit, has_query=True, long="refuse")
-        self.readout = self._linear_readout(probe.batch.to(self.device))
+        sample = probe.batch.to(self.device)
+        self.readout = self._linear_readout(sample)
+        self.keeps = self._keeps_keys(sample)
 
     def _check_outputs(self, link: Link, n_labels: int) -> None:
         """One logit for each token of the vocabulary, of which a question makes one."""
@@ -114,12 +97,13 @@ class Generator(HuggingFaceNetwork):
         tracked = torch.is_grad_enabled() and any(one is not None and one.requires_grad for one in (x, x_query))
         if self.share and not tracked and edit is None and len(batch) > 1 and batch.asked is not None:
             families = self.families(batch, x, x_query)
-            return self.together(
-                batch, families, *(None if one is None else one[families.longest] for one in (x, x_query))
-            )
+            of_longest = [None if one is None else one[families.longest] for one in (x, x_query)]
+            return self.together(batch, families, of_longest[0], of_longest[1])
         return self._output(self._read(batch, x, x_query, edit, asked), batch)
 
-    def together(self, batch: Batch, families: Families, x: Tensor | None, x_query: Tensor | None) -> Output:
+    def together(
+        self, batch: Batch, families: Families, x: Tensor | None, x_query: Tensor | None, edit: Edit | None = None
+    ) -> Output:
         """The answers to all questions of a batch, from one pass over the longest text of each family.
 
         x, x_query: embeddings of those texts alone, (families, ...).
@@ -127,8 +111,14 @@ class Generator(HuggingFaceNetwork):
         some = batch.rows(families.longest)
         steps = 1 if batch.asked is None else batch.asked.steps
         places = self._places(batch, steps)  # (n, steps)
-        read = self._at(some, cut(x, some.passage), cut(x_query, some.query), None, families.of, places)
+        read = self._at(some, cut(x, some.passage), cut(x_query, some.query), edit, families.of, places)
         return self._output(read, batch)
+
+    def own_logits(self, batch: Batch, longest: int, rows: Tensor, steps: int) -> Tensor:
+        """Of the module's own output layer, where `rows` are asked, (rows, steps, vocabulary): one text read alone."""
+        one = batch.rows(torch.tensor([longest], device=rows.device))
+        places = self._places(batch.rows(rows), steps)
+        return self._at(one, None, None, None, torch.zeros_like(rows), places, states=False)
 
     def families(self, batch: Batch, x: Tensor | None = None, x_query: Tensor | None = None) -> Families:
         """Found by the ids, or where embeddings are given by these."""
@@ -193,6 +183,12 @@ class Generator(HuggingFaceNetwork):
         tracked = torch.is_grad_enabled() and inputs.x is not None and inputs.x.requires_grad
         if self.abilities.padding is not None and (tracked or edit is not None):
             return self.forward.at(inputs, self._side, rows, places, each, states=states)
+        if self.keeps and each is None and batch.passage.hidden is None and len(batch) > 1:
+            most = rows.new_full((len(batch),), torch.iinfo(torch.long).max)
+            most = most.scatter_reduce(0, rows, places.amin(1), "amin")
+            trunk = Trunk.find(self._codes(batch, x, x_query), most.cpu().numpy())
+            if trunk is not None:
+                return read_after(self.forward, inputs, trunk, rows, places, self.tokens_at_once, states)
         return self._in_groups(inputs, rows, places, each, states)
 
     def _in_groups(self, inputs: Inputs, rows: Tensor, places: Tensor, each: Each | None, states: bool) -> Tensor:
@@ -225,6 +221,13 @@ class Generator(HuggingFaceNetwork):
                 f"a tensor ({len(logits)},)."
             )
         return found.unsqueeze(1)
+
+    @torch.no_grad()
+    def _keeps_keys(self, sample: Batch) -> bool:
+        if self._side != "right" or self.abilities.padding is None:
+            return False
+        inputs = self._inputs(sample, self._sequences(sample), None, None, False)
+        return keeps(self.forward, inputs, self.next(sample))
 
     @torch.no_grad()
     def _linear_readout(self, sample: Batch) -> OutputLayer | None:

@@ -22,6 +22,7 @@ class PlacesForward(Forward):
         super().__init__(module, pad, with_types)
         found = module.get_output_embeddings() if hasattr(module, "get_output_embeddings") else None  # type: ignore[operator]
         self.head: nn.Module | None = found if isinstance(found, nn.Module) else None
+        self._cache: Any = None
 
     def __call__(self, inputs: Inputs, side: Side, each: Each | None = None, learning: bool = False) -> Tensor:
         """Logits of the token that comes after each sequence: (n, vocabulary)."""
@@ -35,6 +36,21 @@ class PlacesForward(Forward):
         with self._only(rows, last, []):
             output = self.output(inputs, side, output_attentions=True)
         return tuple(output.attentions or ()), self._picked(output, rows, last)[:, 0]
+
+    def output(self, inputs: Inputs, side: Side, each: Each | None = None, learning: bool = False, **more: Any) -> Any:
+        if self._cache is not None:
+            more = {"past_key_values": self._cache, "use_cache": True, **more}
+        return super().output(inputs, side, each, learning, **more)
+
+    @contextmanager
+    def after(self, cache: Any) -> Iterator[None]:
+        """Meanwhile sequences go on after what a cache of transformers holds, and are put into it."""
+        with undisturbed(self.module, self.pad):  # one at a time
+            self._cache = cache
+            try:
+                yield
+            finally:
+                self._cache = None
 
     def at(
         self,
