@@ -88,7 +88,8 @@ def main(tool: str, folder: str, text_file: str, threads: int) -> None:
     torch.set_num_threads(threads)
     texts = json.loads(Path(text_file).read_text())
     answers, sys.stdout = os.fdopen(os.dup(1), "w"), sys.stderr  # what it prints itself is no answer
-    ask = {"inseq": Inseq, "interpreto": Interpreto}[tool](folder, texts["prompt"], texts["said"])
+    tools: dict[str, Any] = {"inseq": Inseq, "interpreto": Interpreto}
+    ask = tools[tool](folder, texts["prompt"], texts["said"])
     print(json.dumps({"ready": True}), file=answers, flush=True)
     for line in sys.stdin:
         asked = json.loads(line)
