@@ -1,6 +1,6 @@
 """Inseq or Interpreto, in an environment of its own: asked over standard input, one JSON object a line.
 
-{"method": "gradient", ...}      explain; answers {"seconds": CPU seconds, "scores": [[...], ...]} (tokens x tokens read)
+{"method": "gradient", "steps": 20, "size": 4}    explain; answers {"seconds": CPU seconds, "scores": said x read}
 
 Both are asked for log-odds, log p / (1 - p), of each token of the continuation.
 """
@@ -12,7 +12,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -25,7 +25,7 @@ def log_odds(log_p: torch.Tensor) -> torch.Tensor:
 class Inseq:
     """Methods by its own names; a step is asked about after the other."""
 
-    names = {"gradient": "input_x_gradient", "integrated": "integrated_gradients", "removal": "occlusion"}
+    names: ClassVar = {"gradient": "input_x_gradient", "integrated": "integrated_gradients", "removal": "occlusion"}
 
     def __init__(self, folder: str, prompt: str, said: str) -> None:
         import inseq  # type: ignore[import-not-found, unused-ignore]
@@ -62,24 +62,19 @@ class Interpreto:
         self.prompt, self.said = prompt, said
 
     def __call__(self, method: str, steps: int, size: int) -> list[list[float]]:
-        from interpreto import (  # type: ignore[import-not-found, unused-ignore]
-            Granularity,
-            IntegratedGradients,
-            Occlusion,
-            Saliency,
-        )
+        import interpreto  # type: ignore[import-not-found, unused-ignore]
 
         given: dict[str, Any] = {
             "batch_size": size,
-            "granularity": Granularity.ALL_TOKENS,
+            "granularity": interpreto.Granularity.ALL_TOKENS,
             "inference_mode": lambda logits: log_odds(logits.log_softmax(-1)),
         }
         if method == "gradient":
-            explainer = Saliency(self.model, self.tokenizer, input_x_gradient=True, **given)
+            explainer = interpreto.Saliency(self.model, self.tokenizer, input_x_gradient=True, **given)
         elif method == "integrated":
-            explainer = IntegratedGradients(self.model, self.tokenizer, n_perturbations=steps, **given)
+            explainer = interpreto.IntegratedGradients(self.model, self.tokenizer, n_perturbations=steps, **given)
         else:
-            explainer = Occlusion(self.model, self.tokenizer, **given)
+            explainer = interpreto.Occlusion(self.model, self.tokenizer, **given)
         told = explainer(self.prompt, f" {self.said}")[0].attributions
         return [[float(score) for score in row] for row in told.nan_to_num()]
 
