@@ -18,7 +18,7 @@ from heedful.explainers.methods import Method, options_for, parse_methods
 from heedful.explainers.perturbation.perturb import is_out_of_memory
 from heedful.explanation.checks import check_columns
 from heedful.explanation.explanation import Explanation
-from heedful.models.language.families import cut_families, key
+from heedful.models.language.families import cut_families, key, shares
 from heedful.models.language.own import check_own
 from heedful.models.model import Model
 from heedful.models.network import token_budget
@@ -87,7 +87,7 @@ def explain(
 
 def _cut(model: Model, encoded: Encoded, texts: int, budget: int) -> list[Ints]:
     """Texts of like length together; of a language model all steps of a continuation, which are read as one."""
-    if encoded.asked is None or not getattr(model.network, "share", False):
+    if encoded.asked is None or not shares(model.network):
         return cut(encoded.lengths, texts, token_budget=budget)
     parts = [encoded.passages] if encoded.queries is None else [encoded.passages, encoded.queries]
     keys = [key(*(part.of(i) for part in parts)) for i in range(len(encoded))]

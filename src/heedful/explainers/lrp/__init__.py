@@ -24,5 +24,6 @@ LRP = Explainer(
     title="LRP",
     citation="Bach et al. 2015; Arras et al. 2017; Ali et al. 2022 (lrp.md)",
     usual=True,
+    help={"rule": "attention weights are constants (frozen), or take relevance, too (attnlrp)"},
     refusal="heedful.explainers.lrp.relevance:refusal",
 )

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from heedful.errors import Mistake
-from heedful.explainers.lrp.frozen import BIASES, POSITIONS, RULES, frozen
+from heedful.explainers.lrp.frozen import BIASES, POSITIONS, RULES, LrpRule, frozen
 from heedful.explainers.lrp.gates import GATED
+from heedful.models.language.families import shares
 from heedful.models.network import Differentiable
 from heedful.records import Batch, Tokens
 
@@ -52,20 +53,20 @@ class Decomposition:
         return found
 
 
-def decompose(network: Differentiable, batch: Batch, target: Tensor) -> Decomposition:
+def decompose(network: Differentiable, batch: Batch, target: Tensor, rule: LrpRule = "frozen") -> Decomposition:
     """f_c of each text, f_c = z_c (or -z where one logit z serves two labels), as a sum of parts."""
-    if getattr(network, "share", False):
+    if shares(network):
         from heedful.explainers.lrp.steps import decompose_steps
 
-        found = decompose_steps(network, batch, target)
+        found = decompose_steps(network, batch, target, rule)
         if found.fits.all():
             return found
-    found = _decompose(network, batch, target)
+    found = _decompose(network, batch, target, rule)
     if len(batch) > 1 and not found.fits.all():
         # A network that reads a text in windows, or some texts apart, has rows that are not texts, and constants
         # cannot be told apart by text: one text at a time, all rows are its own.
         rows = torch.arange(len(batch), device=target.device).unsqueeze(1)  # (batch, 1)
-        alone = [_decompose(network, batch.rows(row), target[row]) for row in rows]
+        alone = [_decompose(network, batch.rows(row), target[row], rule) for row in rows]
         found = _together(alone, found)
     if not found.fits.all():
         raise Mistake(cannot_take_apart(f"{found.missing.max():.0%}"))
@@ -80,13 +81,13 @@ def cannot_take_apart(missing: str) -> str:
     )
 
 
-def _decompose(network: Differentiable, batch: Batch, target: Tensor) -> Decomposition:
+def _decompose(network: Differentiable, batch: Batch, target: Tensor, rule: LrpRule) -> Decomposition:
     read = [batch.passage] if batch.query is None or not network.has_query else [batch.passage, batch.query]
     with torch.no_grad():
         embedded = [network.embed(tokens) for tokens in read]
     x = [part.detach().clone().requires_grad_() for part in embedded]
     with torch.enable_grad():
-        with frozen(network, x) as mode:
+        with frozen(network, x, rule) as mode:
             logits = network(batch, **dict(zip(("x", "x_query"), x, strict=False))).logits
         f = network.link.score(logits, target)  # (batch,)
         if not f.requires_grad:

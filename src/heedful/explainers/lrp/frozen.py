@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from threading import RLock, get_ident
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +24,7 @@ from torch.overrides import TorchFunctionMode
 
 ACTIVATIONS = "transformers.activations"
 TURN = RLock()  # a module's forward is changed by one at a time
+LrpRule = Literal["frozen", "attnlrp"]  # attention weights are constants, or signals (attnlrp.py)
 POSITIONS, BIASES = "positions and types", "biases"  # the constants, by where they come from
 
 
@@ -35,8 +36,9 @@ class Frozen(TorchFunctionMode):
     is told from the rest.
     """
 
-    def __init__(self, inputs: Sequence[Tensor]) -> None:
+    def __init__(self, inputs: Sequence[Tensor], rule: LrpRule = "frozen") -> None:
         super().__init__()
+        self.rules = RULES_OF[rule]()
         self.thread = get_ident()
         self.inputs, self.n = {id(x) for x in inputs}, len(inputs[0])
         self.constants = {kind: inputs[0].new_zeros(self.n) for kind in (POSITIONS, BIASES)}
@@ -47,7 +49,7 @@ class Frozen(TorchFunctionMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         args, kwargs = self._constant(args), {name: self._constant(v) for name, v in (kwargs or {}).items()}
-        rule = RULES.get(func.__name__)
+        rule = self.rules.get(func.__name__)
         if rule is not None and any(depends(given) for given in (*tensors(args), *kwargs.values())):
             return rule(self, func, args, kwargs)
         out = func(*args, **kwargs)
@@ -83,12 +85,12 @@ class Frozen(TorchFunctionMode):
 
 
 @contextmanager
-def frozen(network: Any, inputs: Sequence[Tensor]) -> Iterator[Frozen]:
+def frozen(network: Any, inputs: Sequence[Tensor], rule: LrpRule = "frozen") -> Iterator[Frozen]:
     """The network, or its `.module`, with frozen gates; as it was afterwards, also after an error.
 
     Activations of transformers that are written out as products get a frozen forward of their own meanwhile.
     """
-    with TURN, Frozen(inputs) as mode, _activations(network, mode):
+    with TURN, Frozen(inputs, rule) as mode, _activations(network, mode):
         yield mode
 
 
@@ -333,3 +335,12 @@ RULES: dict[str, Rule] = {
     "scaled_dot_product_attention": attention,
 }
 """By the name of the torch function; what has no rule is taken to be linear, and a sum that misses f says so."""
+
+
+def _attnlrp() -> dict[str, Rule]:
+    from heedful.explainers.lrp.attnlrp import RULES as OWN
+
+    return {**RULES, **OWN}
+
+
+RULES_OF: dict[LrpRule, Callable[[], dict[str, Rule]]] = {"frozen": lambda: RULES, "attnlrp": _attnlrp}

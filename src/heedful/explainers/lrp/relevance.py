@@ -25,7 +25,7 @@ from heedful.errors import Mistake
 from heedful.explainers.explainer import Scores
 from heedful.explainers.gradients.gradient import Parts, explained_parts
 from heedful.explainers.lrp.decomposition import decompose
-from heedful.explainers.lrp.frozen import BIASES, POSITIONS
+from heedful.explainers.lrp.frozen import BIASES, POSITIONS, LrpRule
 from heedful.explainers.lrp.layers import average, cnn, no_encoder, transformer
 from heedful.explainers.lrp.mixture import mixture
 from heedful.explainers.lrp.recurrent import bigru, lstm, orthogonal
@@ -97,13 +97,15 @@ def lrp(
     of: Literal["logit"] = "logit",
     parts: Parts = "both",
     epsilon: float | None = None,
+    rule: LrpRule = "frozen",
 ) -> Scores:
     """Relevance of each word for the logit f_c (f_0 = -z where one logit z serves two labels). Signed.
 
     In a model of ours whose encoder has a rule (LAYERS), `gap` is what did not arrive at words, f_c - sum of R, and
     `scale` is |f_c|. A large gap is not an arithmetic error: it says that biases and markers of the model, not words,
     carry much of the logit. `epsilon` is 0.001 unless given. In any other model f_c = words + `special` + `rest`, and
-    `gap` is rounding; a model that cannot be taken apart so is refused.
+    `gap` is rounding; a model that cannot be taken apart so is refused. `rule` says of such models whether attention
+    weights are constants ("frozen") or take relevance, too ("attnlrp", Achtibat et al. 2024).
     """
     if of != "logit":
         raise Mistake(f"lrp explains the logit, not of={of!r}: only a linear output can be handed down.")
@@ -111,10 +113,12 @@ def lrp(
     ours = "pools_by_attention" in model.can or isinstance(model, LatentClassifier)
     without_rule = encoder_without_rule(getattr(model, "encoder", None))
     if not ours or without_rule is not None:
-        return _decomposed(model, batch, target, asked, epsilon, without_rule if ours else None)
+        return _decomposed(model, batch, target, asked, epsilon, rule, without_rule if ours else None)
+    if rule != "frozen":
+        raise Mistake(f"rule={rule!r}: this model has rules of its own; leave rule out.")
     assert isinstance(model, AttentiveClassifier)
-    rule = Rule(_positive(EPSILON if epsilon is None else epsilon))
-    f, passage, query = _propagate(model, batch, target, rule)
+    own = Rule(_positive(EPSILON if epsilon is None else epsilon))
+    f, passage, query = _propagate(model, batch, target, own)
     arrived = passage.sum(1) if query is None else passage.sum(1) + query.sum(1)  # (batch,)
     return Scores(
         passage=passage if "passage" in asked else torch.zeros_like(passage),
@@ -147,6 +151,7 @@ def _decomposed(
     target: Tensor,
     asked: tuple[Parts, ...],
     epsilon: float | None,
+    rule: LrpRule,
     without_rule: type[nn.Module] | None,
 ) -> Scores:
     """By the frozen network, whose parts are held against the logit: an encoder of somebody else's is either taken
@@ -154,7 +159,7 @@ def _decomposed(
     if epsilon is not None:
         raise Mistake(f"epsilon={epsilon}: in this model lrp divides by nothing, so it takes no epsilon.")
     try:
-        found = decompose(model, batch, target)
+        found = decompose(model, batch, target, rule)
     except Mistake as refusal:
         if without_rule is None:
             raise

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from heedful.explainers.lrp.decomposition import Decomposition
-from heedful.explainers.lrp.frozen import BIASES, POSITIONS, frozen
+from heedful.explainers.lrp.frozen import BIASES, POSITIONS, LrpRule, frozen
 from heedful.models.language.families import Families, alike, lengths_of
 from heedful.records import Batch, Tokens
 
 
-def decompose_steps(network: Any, batch: Batch, target: Tensor) -> Decomposition:
+def decompose_steps(network: Any, batch: Batch, target: Tensor, rule: LrpRule = "frozen") -> Decomposition:
     """Of a batch in which texts are beginnings of others. What does not add up by text here is for the general path."""
     n, like = len(batch), torch.zeros((), device=network.device, dtype=network.dtype)
     f, words, special, positions, biases = like.new_zeros(5, n)
@@ -31,7 +31,7 @@ def decompose_steps(network: Any, batch: Batch, target: Tensor) -> Decomposition
             x = [network.embed(tokens) for tokens in _read(longest)]
         x = [part.detach().clone().requires_grad_() for part in x]
         with torch.enable_grad():
-            with frozen(network, x) as mode:
+            with frozen(network, x, rule) as mode:
                 output = network.together(some, together, x[0], x[1] if len(x) > 1 else None)
             scores = network.link.score(output.logits, target[members.flatten()]).view(families, size)
             for k in range(size):

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from heedful.errors import Mistake
 from heedful.explainers.perturbation.edits import Edited, Edits, Ints, Operator, edit
-from heedful.models.language.families import Families, alike, find, key, keys_of
+from heedful.models.language.families import Families, alike, find, key, keys_of, shares
 from heedful.models.network import Differentiable, Network, require
 from heedful.records import Batch, Part, Tokens
 
@@ -63,7 +63,7 @@ def predict(
         if edited.zero is None:
             return model(texts).logits
         require({"differentiable"}, model.can, "setting embeddings to zero")
-        if getattr(model, "share", False):
+        if shares(model):
             return zeroed_together(cast("Generator", model), texts, edited, part)
         x = embed_edited(cast(Differentiable, model), edited)  # (n, length, dim)
         return (model(texts, x=x) if part == "passage" else model(texts, x_query=x)).logits

@@ -76,6 +76,11 @@ def keys_of(batch: Batch, passage: Tensor, query: Tensor | None) -> list[bytes]:
     return [key(ours[i, :k], theirs[i, :j]) for i, (k, j) in enumerate(zip(n, m, strict=True))]
 
 
+def shares(network: object) -> bool:
+    """Whether a network can be asked about families, of which it reads the longest alone."""
+    return bool(getattr(network, "share", False)) and hasattr(network, "together")
+
+
 def alike(batch: Batch) -> Families:
     """Those whose passages are the same, and what has been said so far is the beginning of what others have said."""
 

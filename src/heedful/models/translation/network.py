@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.models.attentive.encoders import Encoder
-from heedful.models.language.generator import Families
+from heedful.models.language.families import Families
 from heedful.models.language.readout import OutputLayer, answer
 from heedful.models.link import LOG_ODDS, Link
 from heedful.models.network import Edit, Output, layer_number
