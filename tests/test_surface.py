@@ -42,8 +42,8 @@ def test_starting_needs_nothing_heavy(code: str) -> None:
 
 
 def test_the_public_names() -> None:
-    names = "Explanation Mistake adversary audit explain list_corpora list_experiments list_explainers load run"
-    assert " ".join(sorted(heedful.__all__)) == f"{names} train wrap"
+    names = "Explanation Mistake adversary audit counterfactual explain list_corpora list_experiments list_explainers"
+    assert " ".join(sorted(heedful.__all__)) == f"{names} load run train wrap"
     for name in heedful.__all__:
         assert getattr(heedful, name).__doc__
     with pytest.raises(AttributeError, match="nonsense"):

@@ -15,7 +15,18 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from heedful.api import adversary, explain, list_corpora, list_experiments, list_explainers, load, run, train, wrap
+    from heedful.api import (
+        adversary,
+        counterfactual,
+        explain,
+        list_corpora,
+        list_experiments,
+        list_explainers,
+        load,
+        run,
+        train,
+        wrap,
+    )
     from heedful.auditing.ask.audit import audit
     from heedful.errors import Mistake
     from heedful.explanation.explanation import Explanation
@@ -31,6 +42,7 @@ _PUBLIC = {
     "Mistake": "heedful.errors",
     "adversary": "heedful.api",
     "audit": "heedful.auditing.ask.audit",
+    "counterfactual": "heedful.api",
     "explain": "heedful.api",
     "list_corpora": "heedful.api",
     "list_experiments": "heedful.api",
@@ -46,6 +58,7 @@ __all__ = [
     "Mistake",
     "adversary",
     "audit",
+    "counterfactual",
     "explain",
     "list_corpora",
     "list_experiments",

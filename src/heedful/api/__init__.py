@@ -6,6 +6,7 @@ layers below.
 
 from __future__ import annotations
 
+from heedful.api.changes import counterfactual
 from heedful.api.experiments import Answers, run
 from heedful.api.lists import list_corpora, list_experiments, list_explainers
 from heedful.api.models import configure, load, train, train_config, wrap
@@ -16,6 +17,7 @@ __all__ = [
     "Answers",
     "adversary",
     "configure",
+    "counterfactual",
     "explain",
     "explain_to",
     "list_corpora",

@@ -1,8 +1,9 @@
-"""`heedful words`."""
+"""`heedful words` and `heedful counterfactual`."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -55,3 +56,68 @@ def words(
             typer.echo(
                 f"  {visible(row.word, 24):24} {row.effect:+.3f}  [{row.low:+.3f}, {row.high:+.3f}]  {row.texts}"
             )
+
+
+def counterfactual(
+    model: Annotated[
+        Path, typer.Argument(help="A run folder, or a Hugging Face folder or id.", autocompletion=complete.runs)
+    ],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The text.")],
+    query: Annotated[str | None, typer.Option(help="The question or hypothesis (QA, NLI).")] = None,
+    part: Annotated[str, typer.Option(help="With a query: which is changed, passage or query.")] = "passage",
+    target: Annotated[str | None, typer.Option(help="Only this answer counts, a label (or the next word).")] = None,
+    changes: Annotated[
+        list[str] | None, typer.Option("--change", help="A kind of change: remove, replace or add; repeat for more.")
+    ] = None,
+    words: Annotated[Path | None, typer.Option(help="Words that may be put in: a file, one a line.")] = None,
+    fill: Annotated[
+        str | None, typer.Option(help="A masked language model (folder or id) whose likeliest words may be put in.")
+    ] = None,
+    n: Annotated[int, typer.Option("-n", help="Different counterfactuals that are shown, at most.")] = 3,
+    most: Annotated[int, typer.Option(help="Changes at once, at most.")] = 4,
+    budget: Annotated[int, typer.Option(help="Texts that the model is asked about, at most.")] = 2000,
+    reduce: Annotated[
+        bool, typer.Option("--reduce", help="Instead: how few words keep the answer (Feng et al. 2018).")
+    ] = False,
+    labels: options.ModelLabels = None,
+    dtype: options.Dtype = None,
+    device: options.Device = None,
+    as_json: options.Json = False,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write here: .html or .json.")] = None,
+) -> None:
+    """Find the smallest change of a text that changes the model's answer.
+
+    Example: heedful counterfactual runs/sst-bilstm-additive-s0-1a2b3c4d "not a good film" --words words.txt
+
+    Example: heedful counterfactual my-classifier "a waste of good time" --reduce
+    """
+    from heedful.api.changes import check_output_ending, read_words, write_counterfactuals
+    from heedful.api.changes import counterfactual as find
+
+    if output is not None:
+        check_output_ending(output)
+        options.check_output(output, "--output")
+    found = find(
+        model,
+        text,
+        query=query,
+        part=part,  # type: ignore[arg-type]
+        target=target,
+        changes=changes or (),
+        words=() if words is None else read_words(words),
+        fill=fill,
+        n=n,
+        most=most,
+        budget=budget,
+        reduce=reduce,
+        labels=options.parse_labels(labels),
+        dtype=dtype,
+        device=device,
+    )
+    if output is not None:
+        write_counterfactuals(found, output)
+        typer.echo(str(output))
+    elif as_json:
+        typer.echo(found.to_json())
+    else:
+        typer.echo("\n".join(found.lines()))

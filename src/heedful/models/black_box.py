@@ -106,13 +106,13 @@ def write(texts: Mapping[int, Words], ids: list[int], mask: str) -> str:
     written, last = "", -1
     for place, token in zip(places, ids, strict=True):
         gaps = [text[spans[i][1] : spans[i + 1][0]] for i in range(max(last, 0), place)]
-        gap = text[: spans[0][0]] if last < 0 else _gap(gaps, text[spans[last][1] - 1], text[spans[place][0]])
+        gap = text[: spans[0][0]] if last < 0 else gap_left(gaps, text[spans[last][1] - 1], text[spans[place][0]])
         written += gap + (mask if token == MASK else text[spans[place][0] : spans[place][1]])
         last = place
     return written + (text[spans[-1][1] :] if last == len(spans) - 1 else "")
 
 
-def _gap(gaps: list[str], left: str, right: str) -> str:
+def gap_left(gaps: list[str], left: str, right: str) -> str:
     """What stays between two words when those between them go; `gaps` stood between them all.
 
     A blank, if there was any; but "(" before it and "," after it stay at the word they stood at.
