@@ -198,7 +198,9 @@ def evidence_tables_of(n: int = 60, seed: int = 0, found: float = 0.7, effect: f
     table = pa.concat_tables(rows)
     return {
         "planted": table,
-        **dict.fromkeys(("pointing", "rationales"), table.drop_columns(["effect", "effect_random", "correct"])),
+        **dict.fromkeys(
+            ("pointing", "rationales", "contrast_sets"), table.drop_columns(["effect", "effect_random", "correct"])
+        ),
     }
 
 

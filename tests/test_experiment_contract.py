@@ -39,6 +39,9 @@ FAST: dict[str, list[dict[str, Any]]] = {
     "pointing": [{"methods": ["attention", "omission"], "sentences": 4}],
     "retrain": [{"fractions": [0.5, 0.9]}, {"methods": ["omission"], "fractions": [0.5, 0.7], "recursive": True}],
     "conicity": [{}],
+    "planted_pairs": [{"methods": ["removal_interactions", "omission"]}],
+    "contrast_sets": [{"methods": ["attention", "omission"], "shared": 0.1}],
+    "stability": [{"methods": ["gradient_x_input", "omission"]}],
     "rationales": [{}, {"methods": ["omission"], "absolute": True}],
     "faithfulness": [{"exact": 5, "draws": 3}, {"exact": 0, "operators": ["delete"], "points": 6, "beam": 3}],
 }

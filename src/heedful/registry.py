@@ -116,6 +116,9 @@ EXPERIMENTS: Registry[Experiment] = Registry(
         "pointing": "heedful.experiments.ground_truth.pointing:POINTING",
         "retrain": "heedful.experiments.ground_truth.retrain:RETRAIN",
         "rationales": "heedful.experiments.ground_truth.rationales:RATIONALES",
+        "planted_pairs": "heedful.experiments.ground_truth.planted_pairs:PLANTED_PAIRS",
+        "contrast_sets": "heedful.experiments.ground_truth.contrast_sets:CONTRAST_SETS",
+        "stability": "heedful.experiments.ground_truth.stability:STABILITY",
         "conicity": "heedful.experiments.attention.conicity:CONICITY",
     },
 )
