@@ -136,6 +136,8 @@ def is_module(name: str) -> bool:
 WORDS = {"attention": "what models have: a setting, a column, a tab", "heads": "of a layer"}
 OTHER_THINGS = {
     "api/lists.py": {"lime": "a package of that name", "shap": "a package of that name"},
+    "cli/train.py": {"rationale": "a setting"},
+    "engine/tasks/configure.py": {"rationale": "a setting"},
     "engine/tasks/kinds.py": {"attention": "a property of a source of models"},
     "server/live/prediction.py": {"attention": "what is read aloud of a drawing"},
     "server/live/self_attention.py": {"attention": "the address of the page"},

@@ -11,10 +11,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from heedful.errors import Mistake, short
 from heedful.records import Split, TaskType, TokenizerName
-from heedful.registry import ATTENTIONS, CORPUS_EDITS, ENCODERS, OBJECTIVES
+from heedful.registry import ATTENTIONS, CORPUS_EDITS, ENCODERS, OBJECTIVES, RATIONALES
 
 EncoderName = Annotated[str, AfterValidator(ENCODERS.check)]
 AttentionName = Annotated[str, AfterValidator(ATTENTIONS.check)]
+RationaleName = Annotated[str, AfterValidator(RATIONALES.check)]
 ObjectiveName = Annotated[str, AfterValidator(OBJECTIVES.check)]
 EditName = Annotated[str, AfterValidator(CORPUS_EDITS.check)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]  # what generators and the columns of tables hold
@@ -164,6 +165,11 @@ class ModelConfig(Config):
     # The model whose attention this one has, in place of its own (models/attentive/imposed.py). Its `attention` is then
     # uniform.
     imposed: ModelConfig | None = Field(default=None, exclude_if=lambda value: value is None)
+    # How it selects the words that it reads (models/rationale); None: it reads all of them. `rate` is the share of the
+    # words that it selects, `coherence` the price of a change between selected and not, from word to word.
+    rationale: RationaleName | None = Field(default=None, exclude_if=lambda value: value is None)
+    rate: float = Field(default=0.2, gt=0, lt=1, exclude_if=lambda value: value == 0.2)
+    coherence: float = Field(default=0.0, ge=0, le=1000, exclude_if=lambda value: value == 0)
     as_published: ModelAsPublished = Field(
         default=ModelAsPublished(), exclude_if=lambda value: value == ModelAsPublished()
     )
@@ -176,11 +182,18 @@ class ModelConfig(Config):
             raise ValueError(
                 "concatenate joins states with the embeddings of words: a hierarchical model pools sentences"
             )
+        if self.rationale is None:
+            if (self.rate, self.coherence) != (0.2, 0.0):
+                raise ValueError("rate and coherence are those of a selection: give rationale, too, such as 'hardkuma'")
+        elif self.hierarchical or self.imposed is not None:
+            raise ValueError("a model that selects its words is neither hierarchical nor has imposed attention")
         return self
 
     @property
     def attention_name(self) -> str:
         """What kind of attention it has, for names and pages."""
+        if self.rationale is not None:
+            return self.rationale
         return self.attention if self.imposed is None else "imposed"
 
     def with_vectors(self, dim: int) -> ModelConfig:
@@ -243,6 +256,9 @@ class TrainingConfig(Config):
 FINE_TUNING = TrainingConfig(
     epochs=3, learning_rate=2e-5, weight_decay=0.01, class_weights=False, optimiser="adamw", warm_up=0.1, clip=1.0
 )
+
+# Of a model that selects its words: the constraint on how many takes its time.
+RATIONALE: dict[str, Any] = {"objective": "rationale", "epochs": 20}
 
 
 class SourceConfig(Config):

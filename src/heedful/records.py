@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 TaskType = Literal["classification", "qa", "nli", "generation", "places"]
 Split = Literal["train", "dev", "test"]
 TokenizerName = Literal["spacy", "whitespace", "words", "words_and_digits", "words_and_signs", "keras", "babi"]
-# Bastings & Filippova 2020, section 3.1; an interaction is of several words together (section 6).
-MethodKind = Literal["attention", "sensitivity", "saliency", "interaction", "control"]
+# Bastings & Filippova 2020, section 3.1; an interaction is of several words together, and a selection is of the words
+# that decide, or of those that a model reads at all (section 6).
+MethodKind = Literal["attention", "sensitivity", "saliency", "interaction", "selection", "control"]
 # What scores have beside the position: nothing; a second position; a layer.
 Axes = Literal["", "pairs", "layers"]
 # Of an example: its text, and a second one: a question, a hypothesis, or what a model that generates has said so far.

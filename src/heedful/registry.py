@@ -145,6 +145,7 @@ EXPLAINERS: Registry[Explainer] = Registry(
         "removal_interactions": "heedful.explainers.interactions:REMOVAL_INTERACTIONS",
         "shapley_interactions": "heedful.explainers.interactions:SHAPLEY_INTERACTIONS",
         "archipelago": "heedful.explainers.interactions:ARCHIPELAGO",
+        "rationale": "heedful.explainers.selection:RATIONALE",
         "random": "heedful.explainers.controls:RANDOM",
         "uniform": "heedful.explainers.controls:UNIFORM",
     },
@@ -203,6 +204,18 @@ STEP_ATTENTIONS: Registry[Any] = Registry(
     },
 )
 
+# How a model selects the words that it reads. Each is called with the hidden size, and the settings that it names.
+RATIONALES: Registry[Any] = Registry(
+    "kind of rationale",
+    "heedful.rationales",
+    {
+        "hardkuma": "heedful.models.rationale.gates:HardKumaGates",
+        "bernoulli": "heedful.models.rationale.gates:BernoulliGates",
+        "sparse": "heedful.models.rationale.gates:SparseGates",
+        "supervised": "heedful.models.rationale.gates:SupervisedGates",
+    },
+)
+
 # What training makes small: an object with a `config` and `loss(...)`, see models/objectives/objective.py.
 OBJECTIVES: Registry[Objective] = Registry(
     "objective",
@@ -217,6 +230,7 @@ OBJECTIVES: Registry[Objective] = Registry(
         "word_distance": "heedful.models.objectives.words:WORD_DISTANCE",
         "masked_words": "heedful.models.objectives.words:MASKED_WORDS",
         "supervised": "heedful.models.objectives.supervised:SUPERVISED",
+        "rationale": "heedful.models.objectives.rationale:RATIONALE",
     },
 )
 
@@ -251,6 +265,7 @@ REGISTRIES: tuple[Registry[Any], ...] = (
     ENCODERS,
     ATTENTIONS,
     STEP_ATTENTIONS,
+    RATIONALES,
     OBJECTIVES,
     CORPUS_EDITS,
     MODEL_FAMILIES,

@@ -12,7 +12,7 @@ import typer
 from heedful.cli import options
 from heedful.cli import options as complete
 from heedful.errors import Mistake
-from heedful.registry import ATTENTIONS, ENCODERS, STEP_ATTENTIONS
+from heedful.registry import ATTENTIONS, ENCODERS, RATIONALES, STEP_ATTENTIONS
 
 
 @options.of_data
@@ -30,6 +30,13 @@ def train(
             help=f"One of {', '.join(ATTENTIONS.places)}; of a translator one of {', '.join(STEP_ATTENTIONS.places)}. "
             "By default additive."
         ),
+    ] = None,
+    rationale: Annotated[
+        str | None,
+        typer.Option(help=f"Select the words that are read, and read no others: {', '.join(RATIONALES.places)}."),
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="The share of the words that --rationale selects. Otherwise 0.2.")
     ] = None,
     start: Annotated[
         str | None,
@@ -81,6 +88,8 @@ def train(
     given = {
         "encoder": encoder,
         "attention": attention,
+        "rationale": rationale,
+        "rate": rate,
         "embedding_dim": embedding_dim,
         "hidden_dim": hidden_dim,
         "objective": objective,
@@ -113,6 +122,10 @@ def train(
     if as_json:
         typer.echo(json.dumps({"run": str(run.path), **scores}))
         return
+    if selection := scores.get("selection"):
+        typer.echo(f"selects {selection['share']:.1%} of the words ({selection['rate']:.0%} was asked for)")
+        if selection["failure"]:
+            typer.echo(f"do not trust it: {selection['failure']}")
     typer.echo(f"{scores['split']} ({scores['examples']} examples): {show_scores(scores)}")
     if baseline := scores.get("baseline"):
         typer.echo(f"{baseline['name']}, for comparison: {show_scores(baseline)}")

@@ -16,7 +16,8 @@ from heedful.models.attentive.hierarchical import HierarchicalClassifier
 from heedful.models.attentive.imposed import Concatenated, ImposedClassifier
 from heedful.models.attentive.latent import Latent, LatentClassifier
 from heedful.models.network import Output
-from heedful.registry import ATTENTIONS, ENCODERS
+from heedful.models.rationale.classifier import RationaleClassifier
+from heedful.registry import ATTENTIONS, ENCODERS, RATIONALES
 
 
 def build(
@@ -48,6 +49,34 @@ def build(
         )
 
 
+def build_network(
+    config: ModelConfig, n_words: int, n_labels: int, has_query: bool = False, seed: int = 0
+) -> AttentiveClassifier | RationaleClassifier:
+    """The same, or a model that selects the words that it reads, where the configuration says so."""
+    if config.rationale is None:
+        return build(config, n_words, n_labels, has_query, seed)
+    if has_query:
+        raise Mistake("a model that selects its words reads one text, and these data have two: leave out rationale.")
+    attention = ATTENTIONS.find(config.attention)
+    if isinstance(attention, type) and issubclass(attention, Latent):
+        raise Mistake(
+            f"attention {config.attention!r} chooses one word, and rationale several: give another attention."
+        )
+    encoder = _with_settings(ENCODERS.find(config.encoder), config)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return RationaleClassifier(
+            n_words,
+            config.embedding_dim,
+            config.hidden_dim,
+            n_labels,
+            encoder,
+            _with_settings(RATIONALES.find(config.rationale), config),
+            attention=_with_settings(attention, config),
+            dropout=Dropout(config.dropout_words, config.dropout_sentences, config.dropout_output),
+        )
+
+
 def _with_settings(part: Callable[..., Any], config: ModelConfig) -> Callable[..., Any]:
     """A part that names a setting of the configuration (`activation`) as its keyword is given it."""
     settings = {**dict(config), **dict(config.as_published)}
@@ -55,4 +84,4 @@ def _with_settings(part: Callable[..., Any], config: ModelConfig) -> Callable[..
     return partial(part, **{name: settings[name] for name in names}) if names else part
 
 
-__all__ = ["ATTENTIONS", "ENCODERS", "AttentiveClassifier", "Output", "build"]
+__all__ = ["ATTENTIONS", "ENCODERS", "AttentiveClassifier", "Output", "build", "build_network"]

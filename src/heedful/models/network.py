@@ -7,6 +7,7 @@
     edits_attention      network(batch, edit=f), f(layer, weights) -> weights: asked under other weights
     pools_by_attention   one vector of weights decides what is read: encode, attend, decode(h, alpha)
     generates            a token that comes next is a label: `batch.asked` says which one is meant (models/language)
+    selects              select(batch) -> mask, predict(batch, mask): it reads only the words that it selects
     hides_words          words that are hidden (`Tokens.hidden`) keep their place, and nothing attends to them
 
 A network is asked what it can do by `network.can`, a set of these names, because two networks of one class can
@@ -38,6 +39,7 @@ CAPABILITIES = {
     "edits_attention": "whose prediction can be computed under other attention weights",
     "pools_by_attention": "in which one vector of attention weights pools the states of the words",
     "generates": "that says how probable each next word is",
+    "selects": "that selects the words that it reads",
     "hides_words": "that can shut single words out of its attention",
 }
 
@@ -119,6 +121,32 @@ class SelfAttends(Attends, Protocol):
 
     def states(self, batch: Batch, *, edit: Edit | None = None) -> Tensor:
         """What goes into the first layer, and what comes out of each: (batch, layers + 1, length, dim)."""
+        ...
+
+
+class Selects(Network, Protocol):
+    """Select, then predict: what is not selected has no part in the answer (models/rationale)."""
+
+    @property
+    def rate(self) -> float:
+        """The share of the words that it was to select."""
+        ...
+
+    @property
+    def failure(self) -> str:
+        """Why its selection cannot be trusted, as training left it; empty: nothing was found."""
+        ...
+
+    def probability(self, batch: Batch) -> Tensor:
+        """Of each word to be selected: (batch, length)."""
+        ...
+
+    def select(self, batch: Batch) -> Tensor:
+        """The words that it selects: (batch, length), 0 or 1."""
+        ...
+
+    def predict(self, batch: Batch, mask: Tensor) -> Output:
+        """The answer that words with a gate above 0 give: mask (batch, length)."""
         ...
 
 

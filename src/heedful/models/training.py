@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import torch
@@ -109,6 +110,9 @@ def fit(
                 total += summed
                 on_step(len(indices), summed / len(indices))
         module.eval()
+        if "selects" in model.can:  # its threshold follows from its weights
+            settled: Any = module
+            settled.settle(train)
         assert dev.labels is not None
         scores = performance(dev.labels, predict(model, dev))
         mean_loss = total / len(train)

@@ -20,11 +20,12 @@ from heedful.data.text.vectors import load_vectors
 from heedful.data.text.vocabulary import MARKERS, Vocabulary, WordEncoder
 from heedful.engine.sources.models import ModelSource
 from heedful.errors import Mistake
-from heedful.models import build
+from heedful.models import build_network
 from heedful.models.attentive.classifier import AttentiveClassifier
 from heedful.models.network import Trainable
+from heedful.models.rationale.classifier import RationaleClassifier
 from heedful.records import Corpus, Words
-from heedful.registry import ENCODERS
+from heedful.registry import ENCODERS, RATIONALES
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ def begin_fresh(config: RunConfig, corpus: Corpus, data_dirs: Sequence[Path]) ->
         text,
         vocabulary.words,
         {"description": describe_model(config.model)}
-        | ({} if config.model.imposed is None else {"attention": config.model.attention_name}),
+        | ({} if config.model.attention_name == config.model.attention else {"attention": config.model.attention_name}),
         network.embedding.embedding_dim,
         vectors,
         says=() if vectors is None else (coverage(vectors, len(vocabulary)),),
@@ -73,7 +74,7 @@ def begin_fresh(config: RunConfig, corpus: Corpus, data_dirs: Sequence[Path]) ->
 
 def fresh_network(
     config: RunConfig, corpus: Corpus, text: WordEncoder, words: Sequence[Words], data_dirs: Sequence[Path]
-) -> tuple[AttentiveClassifier, dict[str, Any] | None]:
+) -> tuple[AttentiveClassifier | RationaleClassifier, dict[str, Any] | None]:
     vectors, vocabulary = None, text.vocabulary
     model_config: ModelConfig = config.model
     if config.vectors == word2vec.NAME:
@@ -93,7 +94,7 @@ def fresh_network(
         )
         model_config = model_config.with_vectors(vectors.matrix.shape[1])
     has_query = corpus.task != "classification"
-    network = build(model_config, text.n_ids, len(corpus.labels), has_query, config.seed)
+    network = build_network(model_config, text.n_ids, len(corpus.labels), has_query, config.seed)
     if vectors is None:
         return network, None
     with torch.no_grad():
@@ -116,6 +117,9 @@ def describe_model(config: ModelConfig) -> str:
     encoder = getattr(ENCODERS.find(config.encoder), "title", "") or f"a model with the encoder {config.encoder!r}"
     if config.imposed is not None:
         return f"{encoder} on which the attention of {describe_model(config.imposed)} is imposed"
+    if config.rationale is not None:
+        gates = getattr(RATIONALES.find(config.rationale), "title", "") or f"the selection {config.rationale!r}"
+        return f"{encoder} that reads only the {config.rate:.0%} of the words that it selects, by {gates}"
     levels = " over words and sentences" if config.hierarchical else ""
     if config.concatenate:
         encoder = f"{encoder}, its states joined by embeddings,"

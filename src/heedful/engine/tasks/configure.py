@@ -10,6 +10,7 @@ from heedful.config import (
     AS_PUBLISHED,
     CROSS_ENTROPY,
     FINE_TUNING,
+    RATIONALE,
     Config,
     DataOptions,
     ModelConfig,
@@ -40,6 +41,8 @@ def configure(
     dataset = str(dataset)
     entry = CORPORA.get(dataset) if start is None else None
     usual = dict(entry.training) if entry else ({} if start is None else FINE_TUNING.model_dump())
+    if drop_unset(model).get("rationale") is not None:
+        usual |= RATIONALE
     values: dict[str, Any] = {
         "dataset": dataset,
         "data": {"min_df": entry.min_df if entry else None} | drop_unset(data),

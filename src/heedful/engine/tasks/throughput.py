@@ -90,10 +90,10 @@ def _kind(config: RunConfig) -> object:
 
 def _network(config: RunConfig) -> Trainable:
     """One of the same size, for two labels."""
-    from heedful.models import build
+    from heedful.models import build_network
 
     if config.start is None:
-        return build(_without_attention(config.model), WORDS, 2).eval()
+        return build_network(_without_attention(config.model), WORDS, 2).eval()
     from heedful.engine.sources.huggingface import checkpoint_of
     from heedful.models.huggingface.fine_tuning import begin
 

@@ -33,11 +33,11 @@ from heedful.engine.tasks.kinds import run_config
 from heedful.engine.tasks.task import Task
 from heedful.errors import Mistake
 from heedful.measure.performance import performance
-from heedful.models import build
+from heedful.models import build_network
 from heedful.models.model import Model
 from heedful.models.network import Network, Trainable
 from heedful.models.objectives.objective import Bases
-from heedful.models.training import Epoch, TrainingState, Weights, finished, fit, predict
+from heedful.models.training import TOKEN_BUDGET, Epoch, TrainingState, Weights, finished, fit, predict
 from heedful.records import Corpus, Example
 from heedful.store.checks import Damaged
 from heedful.store.new_runs import create
@@ -219,9 +219,22 @@ def test_scores(network: Network, corpus: Corpus, text: TextEncoder) -> dict[str
     if encoded.labels is None:
         raise Mistake(f"{corpus.name}: the {split} split has texts without a label.")
     scores = performance(encoded.labels, predict(network, encoded))
-    defined = {name: None if math.isnan(score) else score for name, score in scores.items()}
+    defined: dict[str, Any] = {name: None if math.isnan(score) else score for name, score in scores.items()}
+    if "selects" in network.can:
+        defined["selection"] = selection(network, encoded)
     beside = bag_of_words(corpus, split)
     return {"split": split, "examples": len(encoded), **defined} | ({} if beside is None else {"baseline": beside})
+
+
+@torch.no_grad()
+def selection(network: Any, encoded: Encoded) -> dict[str, Any]:
+    """How much a model selects (the mean over texts of their share), how much it was to select, and whether training
+    failed."""
+    shares = []
+    for _, batch in encoded.batches(512, token_budget=TOKEN_BUDGET):
+        n = batch.passage.mask.sum(1)
+        shares += (network.select(batch).sum(1)[n > 0] / n[n > 0]).tolist()
+    return {"share": float(np.mean(shares)), "rate": network.rate, "failure": network.failure}
 
 
 def describe(epoch: Epoch, config: TrainingConfig) -> str:
@@ -244,7 +257,7 @@ def load_network(run: Run, device: torch.device = CPU) -> Model:
     vocabulary = Vocabulary(run.words)
     sizes = config.model.with_vectors(info["embedding_dim"])
     text = WordEncoder.of(vocabulary, info["tokenizer"], config.model)
-    network = build(sizes, text.n_ids, len(labels), info["task"] != "classification")
+    network = build_network(sizes, text.n_ids, len(labels), info["task"] != "classification")
     network.load_state_dict({name: torch.from_numpy(array) for name, array in run.weights().items()})
     network.to(device).eval()
     # Every word of the training texts is known where min_df is 1: then only hidden words make it learn the unknown one.

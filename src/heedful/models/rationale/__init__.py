@@ -1,0 +1,1 @@
+"""Models that select words first, and predict from these alone."""
