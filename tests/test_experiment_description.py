@@ -20,6 +20,7 @@ from starlette.testclient import TestClient
 
 import webruns
 import zoo
+from heedful.config import Config
 from heedful.errors import Mistake
 from heedful.experiments import EXPERIMENTS, Experiment, Result, find, summary_with_verdict, to_table, without_verdict
 from heedful.experiments.edited_attention.choice import beside_bars
@@ -48,6 +49,7 @@ from material import (
     tables_of,
     trial_of,
 )
+from test_rationale import halves, network
 
 BUILT_IN = tuple(EXPERIMENTS.places)
 NAMES = tuple(EXPERIMENTS)  # and those of packages that are installed
@@ -64,6 +66,7 @@ def tables() -> dict[str, pa.Table]:
         | compared_tables_of(80)
         | {"faithfulness": table_of_faithfulness(24)}
         | {name: table_of_network(name, 24) for name in ("conicity", "uniform_inference")}
+        | {"trojans": table_of_trojans()}
         | {"retrain": table_of_retrain(80), "masked_twin": table_of_masked_twin(80)}
     )
     return known | {name: table_of_network(name, 24) for name in NAMES if name not in known}
@@ -75,6 +78,13 @@ def table_of_faithfulness(n: int) -> pa.Table:
     asked = {"exact": 5, "draws": 4, "beam": 1, "operators": ["delete", "mask", "soft"]}
     config = experiment.config.parse(asked, "the test")
     return to_table(experiment.run(zoo.network(), [(np.arange(n), batch)], config, np.random.default_rng(0)))
+
+
+def table_of_trojans() -> pa.Table:
+    """Of a model that selects about half of the words, and enough texts for readers."""
+    experiment, batch = find("trojans"), zoo.batch([2 + i % 8 for i in range(80)])
+    rows = experiment.run(halves(network(), batch), [(np.arange(80), batch)], Config(), np.random.default_rng(0))
+    return to_table(rows)
 
 
 def table_of_network(name: str, n: int) -> pa.Table:

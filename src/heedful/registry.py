@@ -120,6 +120,7 @@ EXPERIMENTS: Registry[Experiment] = Registry(
         "contrast_sets": "heedful.experiments.ground_truth.contrast_sets:CONTRAST_SETS",
         "stability": "heedful.experiments.ground_truth.stability:STABILITY",
         "conicity": "heedful.experiments.attention.conicity:CONICITY",
+        "trojans": "heedful.experiments.ground_truth.trojans:TROJANS",
     },
 )
 

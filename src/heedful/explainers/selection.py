@@ -2,7 +2,7 @@
 
 This is the one method with a guarantee: whatever stands in the place of a word with the score 0, the answer stays, bit
 for bit. What it does not say is whether the selected words are reasons, or signs by which the selector tells the
-predictor the label; that is the question of the experiment `selection`.
+predictor the label; that is the question of the experiment `trojans`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 In `predict` a word that was not selected is no word: its embedding is 0 and nothing attends to its place, so whatever
 stands there changes nothing, bit for bit. What is left of it is that something stood there: how long the text is, and
-where in it the selected words are. Whether a model tells labels by that is what the experiment `selection` asks.
+where in it the selected words are. Whether a model tells labels by that is what the experiment `trojans` asks.
 
 Selector and predictor are two networks that share only the embedding table (Lei et al. 2016, section 3; Bastings et al.
 2019, section 4).
