@@ -11,11 +11,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from starlette.testclient import TestClient
@@ -25,8 +25,8 @@ import heedful
 from heedful.auditing.ask import plan as audit_plan
 from heedful.auditing.ask.audit import given_texts
 from heedful.auditing.ask.sample import explain_sample
-from heedful.auditing.ask.subject import Answered, InFolder, open_subject
-from heedful.auditing.outcome.budget import Timing
+from heedful.auditing.ask.subject import Answered, AskedRows, InFolder, open_subject
+from heedful.auditing.ask.within import Asked, ask_others
 from heedful.auditing.outcome.requirements import parse_bars
 from heedful.auditing.record import Audit
 from heedful.cli import app
@@ -48,6 +48,7 @@ from shared import made_once
 QUIET = Progress(quiet=True)
 SMALL: dict[str, Any] = {"encoder": "average", "embedding_dim": 8, "hidden_dim": 8, "epochs": 3, "batch_size": 16}
 COLUMNS = {"text_column": "review", "label_column": "verdict"}
+EVERY = dict(EXPERIMENTS.places)
 ASKED = ("faithfulness", "erasure", "correlation")  # of the tests: enough of every kind
 
 
@@ -264,14 +265,14 @@ def test_budget_output_and_split_are_checked_first(run: Run, tmp_path: Path) -> 
 
 
 def test_an_experiment_that_fails_does_not_end_the_others(audited: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = InFolder.ask
+    asked = InFolder.rows
 
-    def ask(self: InFolder, experiment: str, *given: Any) -> Any:
+    def rows(self: InFolder, experiment: str, *given: Any) -> Any:
         if experiment == "correlation":
             raise ZeroDivisionError("by design")
         return asked(self, experiment, *given)
 
-    monkeypatch.setattr(InFolder, "ask", ask)
+    monkeypatch.setattr(InFolder, "rows", rows)
     found = heedful.audit(audited, budget="1h", bars=["correlation.attention/omission.overall.tau.mean > 0"])
     assert found.left_out["correlation"] == "it failed (ZeroDivisionError: by design)"
     assert [one.experiment for one in found.questions] == ["faithfulness", "erasure"]
@@ -330,19 +331,19 @@ def rows_of(run: Run) -> dict[str, int]:
 def test_an_interrupted_audit_goes_on_and_a_repeated_one_computes_nothing(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = InFolder.ask
+    asked = InFolder.rows
 
     def interrupted(self: InFolder, experiment: str, *given: Any) -> Any:
         if experiment == "erasure":
             raise KeyboardInterrupt
         return asked(self, experiment, *given)
 
-    monkeypatch.setattr(InFolder, "ask", interrupted)
+    monkeypatch.setattr(InFolder, "rows", interrupted)
     with pytest.raises(KeyboardInterrupt):
         heedful.audit(run, budget="1h")
     before = rows_of(run)
     assert any(name.startswith("faithfulness-") for name in before)
-    monkeypatch.setattr(InFolder, "ask", asked)
+    monkeypatch.setattr(InFolder, "rows", asked)
     first = heedful.audit(run, budget="1h")
     after = rows_of(run)
     assert {name: after[name] for name in before} == before
@@ -483,58 +484,81 @@ def test_what_is_asked_for_by_name_comes_before_the_rest(run: Run, monkeypatch: 
     assert plan.experiments["faithfulness"]["operators"] == ("delete", "mask", "zero")
 
 
+class Made:
+    """A subject whose questions take as many seconds a text as is said."""
+
+    size = 1000
+
+    def __init__(self, seconds: dict[str, float]) -> None:
+        self.seconds, self.asked = seconds, list[tuple[str, int]]()
+        self.looked = dict(enumerate(model_texts()))
+
+    def rows(self, experiment: str, options: Any, places: Sequence[int]) -> AskedRows:
+        self.asked.append((experiment, len(places)))
+        return AskedRows(pa.table({"example": list(places)}), len(places), self.seconds[experiment] * len(places))
+
+    def answer(self, experiment: str, options: Any, rows: AskedRows) -> Answered:
+        return Answered(experiment, rows.table, {}, None, rows.texts, rows.seconds)
+
+
+def model_texts() -> list[Any]:
+    model = heedful.wrap(lambda texts: np.tile([[0.3, 0.7]], (len(texts), 1)), labels=["neg", "pos"])
+    return list(model.examples(["a long dull film"] * 1000))
+
+
+def others_of(subject: Made, budget: float, named: frozenset[str] = frozenset()) -> Asked:
+    plan = audit_plan.AuditPlan({name: {} for name in subject.seconds}, (), {}, named, tuple(range(1000)))
+    clock, found = audit_plan.Clock(budget, time.perf_counter()), Asked()
+    names = list(subject.seconds)
+    ask_others(subject, plan, clock, names, plan.places, 0.85 * budget, found, QUIET)  # type: ignore[arg-type]
+    return found
+
+
 def test_every_question_has_the_fewest_texts_before_any_has_more() -> None:
     """Of two of which the first would take all the time that there is, the second has LEAST texts."""
-
-    class Slow:
-        size = 1000
-
-        def ask(self, experiment: str, options: Any, texts: int) -> Any:
-            return SimpleNamespace(texts=texts, seconds=0.5 * texts, asked=Timing(texts, 0.5 * texts))
-
-    plan = audit_plan.AuditPlan({"erasure": {}, "correlation": {}}, ())
-    clock = audit_plan.Clock(12.0, time.perf_counter())
-    answers, left_out = audit_plan.ask_within(Slow(), plan, clock, QUIET)  # type: ignore[arg-type]
-    assert not left_out
-    assert {name: one.texts for name, one in answers.items()} == {"erasure": 8, "correlation": 8}
+    found = others_of(Made({"erasure": 0.5, "correlation": 0.5}), 12.0)
+    assert not found.left_out
+    assert {name: one.texts for name, one in found.answers.items()} == {"erasure": 8, "correlation": 8}
 
 
 def test_the_cheapest_question_is_asked_more_first_unless_another_was_named() -> None:
     """One that takes longer than it seemed to must not starve those that take next to nothing."""
-    grown: list[str] = []
-
-    class Uneven:
-        size = 20
-
-        def ask(self, experiment: str, options: Any, texts: int) -> Any:
-            if texts > 2:
-                grown.append(experiment)
-            took = {"erasure": 3.0, "correlation": 0.01}[experiment] * texts
-            return SimpleNamespace(texts=texts, seconds=took, asked=Timing(texts, took))
-
-    asked: dict[str, Any] = {"erasure": {}, "correlation": {}}
     by_cost = ["correlation", "erasure"]
     for named, order in ((frozenset[str](), by_cost), (frozenset({"erasure"}), by_cost[::-1])):
-        grown.clear()
-        clock = audit_plan.Clock(600.0, time.perf_counter())
-        audit_plan.ask_within(Uneven(), audit_plan.AuditPlan(asked, (), {}, named), clock, QUIET)  # type: ignore[arg-type]
-        assert list(dict.fromkeys(grown)) == order
+        subject = Made({"erasure": 3.0, "correlation": 0.01})
+        others_of(subject, 600.0, named)
+        assert list(dict.fromkeys(name for name, n in subject.asked if n > 8)) == order
 
 
-def test_a_question_whose_fewest_texts_do_not_fit_leaves_its_time_to_the_others() -> None:
-    class Uneven:
-        size = 1000
+def test_cheap_questions_are_not_starved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twelve of them, of which each takes .16 s a text: all are told, of many texts, and none of fewer than eight."""
+    monkeypatch.setattr(EXPERIMENTS, "places", EVERY)
+    names = [name for name in EVERY if name != "faithfulness"][:12]
+    found = others_of(Made(dict.fromkeys(names, 0.16)), 300.0)
+    assert not found.left_out
+    assert all(one.texts >= 100 for one in found.answers.values())
 
-        def ask(self, experiment: str, options: Any, texts: int) -> Any:
-            assert experiment == "correlation" or texts <= 2
-            took = {"erasure": 50.0, "correlation": 1.0}[experiment] * texts
-            return SimpleNamespace(texts=texts, seconds=took, asked=Timing(texts, took))
 
-    plan = audit_plan.AuditPlan({"erasure": {}, "correlation": {}}, ())
-    clock = audit_plan.Clock(300.0, time.perf_counter())
-    answers, left_out = audit_plan.ask_within(Uneven(), plan, clock, QUIET)  # type: ignore[arg-type]
-    assert "only 2 texts fit" in left_out["erasure"]
-    assert answers["correlation"].texts > 100
+def test_one_long_text_does_not_eat_the_budget(run: Run, tmp_path: Path) -> None:
+    """Of 60 texts one has 2,663 words, which would take a day where the others take seconds: it is left out, which is
+    said, and the others are asked."""
+    rows = [*reviews(59, 3), ("word " * 2663, "positive")]
+    file = table(tmp_path / "mine.csv", rows)
+    asked: list[int] = []
+    ask = InFolder.rows
+
+    def rows_of_blocks(self: InFolder, experiment: str, options: Any, places: Sequence[int]) -> AskedRows:
+        asked.extend(places)
+        found = ask(self, experiment, options, places)
+        return replace(found, seconds=1e-4 * sum(audit_plan.cost_of(self, experiment, one) for one in places))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(InFolder, "rows", rows_of_blocks)
+        patch.setattr(EXPERIMENTS, "places", {"faithfulness": EXPERIMENTS.places["faithfulness"]})
+        found = heedful.audit(run, data=file, data_options=COLUMNS, budget="1h")
+    assert 59 not in asked
+    assert found.texts >= 30
+    assert any("one text is left out of this budget, the longest of 2,663 words" in one for one in found.warnings)
 
 
 def test_each_shortcut_can_be_planted(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -552,7 +576,8 @@ def test_of_planted_words_that_the_model_does_not_use_nothing_is_said(
     summary = {"used": {**used, "accuracy": None}}
     answer = Answered("planted", evidence_tables_of()["planted"], summary, None, 9, 1.0)
     monkeypatch.setattr(EXPERIMENTS, "places", {"planted": PLANTED})
-    monkeypatch.setattr(InFolder, "ask", lambda *given: answer)
+    monkeypatch.setattr(InFolder, "rows", lambda *given: AskedRows(answer.table, 9, 1.0))
+    monkeypatch.setattr(InFolder, "answer", lambda *given: answer)
     found = heedful.audit(run, budget="1h", bars=["planted(lrp).precision >= 0"])
     assert not found.standings.findings
     assert found.outcomes[0].sentence.endswith("for an explanation to have to show them.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import torch
 from typer.testing import CliRunner
@@ -21,8 +23,9 @@ pytest.importorskip("transformers")
 import heedful
 import transformer_zoo as zoo
 from heedful import Explanation
-from heedful.api.parts import PART
+from heedful.api.corpus_words import words
 from heedful.cli import app
+from heedful.engine.explaining.parts import PART
 from heedful.explainers import run as explainers_run
 from heedful.models import Output
 from heedful.models.model import Model
@@ -59,18 +62,22 @@ def said(*given: str) -> str:
 def test_a_command_that_is_killed_goes_on(folder: Path, tmp_path: Path) -> None:
     file, output, whole = (tmp_path / name for name in ("texts.txt", "why.parquet", "whole.parquet"))
     file.write_text("\n".join(texts(N_TEXTS)))
-    words = [sys.executable, "-m", "heedful", *arguments(folder, file, output)]
-    running = subprocess.Popen(words, stderr=subprocess.PIPE, start_new_session=True)
-    deadline = time.monotonic() + 600
-    while not list(tmp_path.glob("why.parquet.*.parts/*.parquet")):
-        assert running.poll() is None, running.communicate()[1]
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
-    os.killpg(running.pid, signal.SIGKILL)
-    running.communicate()
-    assert not output.exists()
-    kept = sorted(tmp_path.glob("why.parquet.*.parts/*.parquet"))
-    left = N_TEXTS - PART * len(kept)
+    typed = [sys.executable, "-m", "heedful", *arguments(folder, file, output)]
+    kept: list[Path] = []
+    for kill in (1, 2):  # after the first part, and again after the next
+        running = subprocess.Popen(typed, stderr=subprocess.PIPE, start_new_session=True)
+        deadline = time.monotonic() + 600
+        while len(list(tmp_path.glob("why.parquet.*.parts/*.parquet"))) < max(kill, len(kept) + 1):
+            assert running.poll() is None, running.communicate()[1]
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+        os.killpg(running.pid, signal.SIGKILL)
+        running.communicate()
+        assert not output.exists()
+        kept = sorted(tmp_path.glob("why.parquet.*.parts/*.parquet"))
+        if PART * len(kept) >= N_TEXTS:
+            break
+    left = max(0, N_TEXTS - PART * len(kept))
     told = said(*arguments(folder, file, output, "--dry-run"))
     assert told == f"{left} of {N_TEXTS} texts are left to be explained.\n"
     other = said(*arguments(folder, file, output, "--dry-run", "--target", "pos"))  # another question
@@ -78,11 +85,48 @@ def test_a_command_that_is_killed_goes_on(folder: Path, tmp_path: Path) -> None:
     shutil.copy(kept[0], first := tmp_path / "first.parquet")
     said(*arguments(folder, file, output))
     assert not list(tmp_path.glob("*.parts"))
-    said(*arguments(folder, file, whole))
-    assert output.read_bytes() == whole.read_bytes()
+    said(*arguments(folder, file, whole, "--workers", "2"))
+    assert output.read_bytes() == whole.read_bytes()  # whatever was killed, and whoever made it
+    assert pq.ParquetFile(output).num_row_groups == 3
     found = Explanation.load(output)
     assert len(found) == N_TEXTS
     assert Explanation.load(first) == found[:PART]  # what was kept is what is there
+
+
+def test_a_table_keeps_its_own_columns_beside_what_is_predicted(folder: Path, tmp_path: Path) -> None:
+    file, output = tmp_path / "mine.csv", tmp_path / "why.parquet"
+    rows = "".join(f"{i},{text},pos,n{i % 3}\n" for i, text in enumerate(texts(9)))
+    file.write_text(f"number,text,label,word\n{rows}")
+    said(*arguments(folder, file, output))
+    found, table = Explanation.load(output), pq.read_table(output)
+    assert table.column_names[-5:] == ["predicted", "number", "label", "row_word", "record"]
+    for row in table.to_pylist():
+        place = int(row["example"].partition(":")[2]) - 2
+        one = found[place]
+        assert (row["number"], row["row_word"]) == (str(place), f"n{place % 3}")
+        assert row["predicted"] == one.predicted
+        assert row["probability"] == pytest.approx(float(one.probabilities.max()))
+
+
+def test_words_of_a_corpus_are_read_from_its_file(folder: Path, tmp_path: Path) -> None:
+    """And are those that the model says when it is asked again."""
+    file, output = tmp_path / "mine.csv", tmp_path / "why.parquet"
+    file.write_text("text,label\n" + "".join(f"{text},pos\n" for text in texts(30)))
+    given = ["explain", str(folder), "--file", str(file), "-o", str(output), "--labels", "neg,pos"]
+    said(*given, "-m", "gradient", "-m", "omission:of=probability")
+    read = json.loads(said("words", str(output), "--min-texts", "3", "--json"))
+    asked = words(folder, file, labels=["neg", "pos"], min_texts=3)
+    assert len(read) == len(asked) > 5
+    again = {(one.label, one.word): one for one in asked}
+    for one in read:
+        other = again[one["label"], one["word"]]
+        assert (one["texts"], one["places"]) == (other.texts, other.places)
+        assert one["effect"] == pytest.approx(other.effect, abs=1e-5)
+        assert one["relative"] == pytest.approx(other.relative, rel=1e-3, abs=1e-5)
+    said(*given, "-m", "gradient")
+    for arguments in (("words", str(output)), ("words", str(file.with_suffix(".parquet")))):
+        refused = CliRunner().invoke(app, arguments)
+        assert refused.exit_code != 0
 
 
 def test_parts_joined_are_the_whole(folder: Path, tmp_path: Path) -> None:

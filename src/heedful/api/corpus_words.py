@@ -14,6 +14,7 @@ from heedful.api.models import subject_options
 from heedful.engine.running.progress import Progress
 from heedful.engine.sources.subject import Subject
 from heedful.errors import Mistake, short
+from heedful.explanation.explanation import Explanation
 from heedful.measure.levels import shrink_means
 from heedful.records import Example
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from heedful.models.model import Model
     from heedful.store.run import Run
 
+OMISSION = "omission"  # the explainer that leaves out one word at a time
 FEWEST = 5  # texts that must hold a word, or nothing is said of it
 
 
@@ -115,6 +117,40 @@ def effects_by_label(
                     here[word_form].append((*numbers, len(places)))
             bar.advance(len(indices))
     return [row for name in model.labels if name in found for row in _rows(name, found[name], min_texts)]
+
+
+def words_of_file(path: Path, *, min_texts: int = FEWEST, progress: Progress | None = None) -> list[WordEffect]:
+    """The same of the file that `heedful explain` made of a corpus by leave-one-out, without asking the model again.
+
+    Its scores are P(label) - P(label without the word), so the file needs `omission` with `of=probability`. It is read
+    row group by row group.
+    """
+    from heedful.explanation.files import read_groups
+
+    found: dict[str, dict[str, list[tuple[float, float, int]]]] = defaultdict(lambda: defaultdict(list))
+    progress, groups = progress or Progress(quiet=True), read_groups(path)
+    least = np.finfo(np.float64).eps
+    for columns, run in groups:
+        for one in Explanation.of_columns(columns, run).by_word():
+            how = next(
+                (a for a in one.attributions if a.method == OMISSION and a.options.get("of") == "probability"), None
+            )
+            if how is None or how.target != one.predicted:
+                raise Mistake(
+                    f"{path} does not say what each word does to the probability of the predicted label: make it by "
+                    f"heedful explain MODEL --file TEXTS -m {OMISSION}:of=probability -o {path.name}"
+                )
+            p = float(one.probabilities.max())
+            without = np.clip(p - np.asarray(how.scores["passage"]), least, 1.0)
+            whole = max(-float(np.log(max(p, least))), least)
+            change = -np.log(without) - whole
+            by_word: dict[str, list[int]] = defaultdict(list)
+            for place in range(len(one.passage)):
+                by_word[one.passage.surface(place).lower()].append(place)
+            for form, places in by_word.items():
+                numbers = float(change[places].mean()), float((change[places] / whole).mean())
+                found[one.predicted][form].append((*numbers, len(places)))
+    return [row for name in sorted(found) for row in _rows(name, found[name], min_texts)]
 
 
 def _rows(label: str, by_word: Mapping[str, list[tuple[float, float, int]]], min_texts: int) -> list[WordEffect]:

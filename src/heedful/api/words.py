@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from heedful.api.models import load, open_run, subject_options
-from heedful.api.parts import PART, Parts
+from heedful.engine.explaining.parts import PART, Parts
 from heedful.engine.running.progress import Progress
 from heedful.engine.sources.subject import Subject
 from heedful.errors import Mistake, short
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from heedful.explainers.methods import Method
     from heedful.models.model import Model
     from heedful.store.run import Run
+
+
+FEW_TEXTS = 2000  # for a worker: fewer are done sooner than another has read its model
 
 
 def explain(
@@ -113,15 +117,29 @@ def explain_examples(
     target: str | int | None,
     *,
     progress: Progress,
-    kept: Parts | None = None,
     **options: Any,
 ) -> Explanation:
-    """`loaded` is the model of the subject. `kept`: where parts of what is done stand meanwhile (see `explain_to`)."""
+    """`loaded` is the model of the subject."""
+    from heedful.explainers.run import explain as run_explain
+
+    chosen, states = asked_of(subject, loaded, examples, methods, progress, options)
+    with progress.bar("explain", total=len(examples)) as bar:
+        return run_explain(loaded, examples, chosen, target, bar.advance, states, **options)
+
+
+def asked_of(
+    subject: Subject,
+    loaded: Model,
+    examples: Sequence[Example],
+    methods: Sequence[Method] | None,
+    progress: Progress,
+    options: Mapping[str, Any],
+) -> tuple[list[Any], dict[str, Mapping[str, Any]]]:
+    """The methods, where none were named those that apply, and what they have learnt."""
     from heedful.engine.tasks.plan import that_learn
     from heedful.explainers import EXPLAINERS
     from heedful.explainers.methods import parse_methods, usual
     from heedful.explainers.run import applies
-    from heedful.explainers.run import explain as run_explain
 
     def able(names: Iterable[str]) -> list[str]:
         in_windows = loaded.in_windows(examples)
@@ -138,14 +156,7 @@ def explain_examples(
     if learning and subject.source.place is not None:
         run = subject.run if subject.run is not None else open_run(subject.source.place)
         states = fit_explainers(run, learning, subject.data_dirs, progress)
-    with progress.bar("explain", total=len(examples)) as bar:
-        if kept is None:
-            return run_explain(loaded, examples, chosen, target, bar.advance, states, **options)
-
-        def explain_part(part: Sequence[Example]) -> Explanation:
-            return run_explain(loaded, part, chosen, target, bar.advance, states, **options)
-
-        return kept.explain(examples, explain_part, bar)
+    return chosen, states
 
 
 def explain_to(
@@ -156,16 +167,64 @@ def explain_to(
     target: str | int | None = None,
     *,
     progress: Progress | None = None,
+    workers: int | None = None,
+    engine: str = "local",
     **options: Any,
 ) -> None:
-    """`explain` into a file. Interrupted and called again with the same arguments it goes on where it was."""
-    parts = parts_of(output, subject, examples, methods, target, **options)
-    progress = progress or Progress(quiet=True)
+    """`explain` into a file. Many texts are explained part by part, by so many `workers` here or on Ray: interrupted
+    and called again with the same arguments it goes on where it was, and the file is the same whoever made it."""
+    from heedful.engine.explaining.beside import beside_of, own_columns
+    from heedful.engine.explaining.workers import Job, Part, make_beside, make_here, make_on_ray
+    from heedful.explanation.files import write_parquet
+
+    if engine not in ("local", "ray"):
+        raise Mistake(f"--engine {short(engine)}: local or ray.")
+    parts, progress = parts_of(output, subject, examples, methods, target, **options), progress or Progress(quiet=True)
     loaded = subject.load()
-    found = explain_examples(subject, loaded, examples, methods, target, progress=progress, kept=parts, **options)
-    write(found, output)
-    if parts is not None:
-        parts.remove()
+    own = own_columns(subject, examples) if output.suffix == ".parquet" else None
+    if parts is None:
+        found = explain_examples(subject, loaded, examples, methods, target, progress=progress, **options)
+        if output.suffix != ".parquet":
+            write(found, output)
+            return
+        check_name(output)
+        with whole_file(output) as partial:
+            write_parquet(found.columns, found.run, partial, beside_of(found, own))
+        return
+    chosen, states = asked_of(subject, loaded, examples, methods, progress, options)
+    asked = tuple(one.as_given() for one in chosen)
+    job = Job(subject.source, asked, target, options, states, subject.device, subject.batch_size)
+    parts.make()
+    missing = parts.missing
+
+    def to_make() -> Iterator[Part]:
+        for begin in missing:
+            rows = slice(begin, begin + PART)
+            yield Part(examples[rows], None if own is None else own.slice(begin, PART), parts.file(begin))
+
+    several = workers_for(workers, parts.left, subject)
+    with progress.bar("explain", total=len(examples)) as bar:
+        bar.advance(len(examples) - parts.left)
+        if engine == "ray":
+            make_on_ray(job, to_make(), several, os.environ.get("RAY_ADDRESS"), bar)
+        elif several > 1:
+            make_beside(job, to_make(), several, bar)
+        else:
+            make_here(loaded, job, to_make(), bar)
+    parts.join(output)
+    parts.remove()
+
+
+def workers_for(asked: int | None, texts: int, subject: Subject) -> int:
+    """Processes that explain so many texts: one for a few, because each reads the model first."""
+    from heedful.engine.running.processors import cores
+
+    if subject.source.place is None:
+        if asked is not None and asked > 1:
+            raise Mistake(f"--workers {asked}: {subject.source.name} is in memory alone, and only this process has it.")
+        return 1
+    usual = min(cores(), -(-texts // FEW_TEXTS))
+    return max(1, min(usual if asked is None else asked, -(-texts // PART)))
 
 
 def parts_of(

@@ -8,11 +8,14 @@ from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from heedful.auditing.outcome.decided import in_short, told
 from heedful.auditing.outcome.recommend import choose, power, recommend, sensitivity
+from heedful.auditing.outcome.repeats import repeats, told_of_repeats
 from heedful.auditing.outcome.requirements import Outcome
 from heedful.auditing.outcome.standings import Standings
 from heedful.experiments.framework.verdict import Verdict
 from heedful.explanation.explanation import Explanation
+from heedful.measure.sequences import MOST
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,6 +59,7 @@ class Audit:
     summaries: Mapping[str, Mapping[str, Any]]  # of every experiment, and of the model's performance
     sample: Explanation  # some texts explained by every method
     command: str = ""
+    pace: float = math.nan  # texts a minute, of those that explainers are ordered by
 
     @property
     def texts(self) -> int:
@@ -66,13 +70,24 @@ class Audit:
     @property
     def recommendation(self) -> tuple[str, ...]:
         """Which explainer to use, which not, and how sure that is; the most important first."""
-        return recommend(self.standings)
+        said, again = recommend(self.standings), told_of_repeats(self.standings)
+        return (*said[:2], again, *said[2:]) if again else said
 
     @property
     def recommended(self) -> str | None:
         """The explainer that it recommends, by name; None where it recommends none."""
         chosen = choose(self.standings)
         return None if chosen is None else chosen.method
+
+    @property
+    def decided(self) -> str:
+        """How many explainers are decided, how sure that is, and what another minute would buy."""
+        return told(self.standings, self.pace if self.texts < min(self.subject.size, MOST) else math.nan)
+
+    @property
+    def left_out_in_short(self) -> tuple[str, ...]:
+        """What was not asked, a line for each reason."""
+        return tuple(in_short(self.left_out))
 
     @property
     def sensitivity(self) -> str:
@@ -124,6 +139,8 @@ class Audit:
             "recommendation": list(self.recommendation),
             "thresholds": self.standings.thresholds.rule,
             "sensitivity": self.sensitivity,
+            "decided": self.decided,
+            "repeats": repeats(self.standings),
             "warnings": list(self.warnings),
             "methods": [line.plain() for line in lines],
             "header": list(HEADER),

@@ -71,6 +71,7 @@ def audit(
     *,
     reading: options.Reading,
     setting: options.Setting = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the random order in which texts are asked about.")] = 0,
     runs: Annotated[
         Path | None, typer.Option("--runs", help="Where results are kept (default: beside the run, otherwise `runs`).")
     ] = None,
@@ -98,7 +99,8 @@ def audit(
     progress = options.watched(quiet or as_json)
     texts = given_texts(None, None, data, how, runs)
     with going_on(progress):
-        prepared = prepare(model, texts, budget, bar or (), method or (), experiment or (), shortcut or plant, progress)
+        named = (bar or (), method or (), experiment or (), shortcut or plant)
+        prepared = prepare(model, texts, budget, *named, progress, seed)
         if dry_run:
             typer.echo(prepared.preview())
             return
@@ -141,6 +143,7 @@ def show(found: Audit, written: list[Path | None]) -> None:
     console.print(table)
     for sentence in found.recommendation:
         typer.echo(sentence)
+    typer.echo(found.decided)
     typer.echo(found.sensitivity)
     for warning in found.warnings:
         typer.echo(f"Note: {warning}")
@@ -154,8 +157,8 @@ def show(found: Audit, written: list[Path | None]) -> None:
             typer.echo(f"  {'✓' if outcome.met else '✗'} {outcome.sentence}")
     asked = ", ".join(f"{one.experiment} {one.texts:,}" for one in found.questions)
     typer.echo(f"\nTexts (of {found.subject.size:,}): {asked}. {in_time(found.seconds)} of {in_time(found.budget)}.")
-    for name, why in found.left_out.items():
-        typer.echo(f"Left out: {name}: {why}")
+    for reason in found.left_out_in_short:
+        typer.echo(f"Left out: {reason}")
     if found.subject.folder is not None:
         typer.echo(f"Kept in {found.subject.folder} (heedful serve {found.subject.folder})")
     for path in written:

@@ -51,7 +51,8 @@ NOT_OPTIONS = {
     "labels": "give names by --labels",
     "data_dirs": "set HEEDFUL_DATA",
     "progress": "leave it out",
-    "kept": "leave it out",
+    "workers": "give it by --workers",
+    "engine": "give it by --engine",
     "model": "give the model first",
     "texts": "give the texts after the model",
     "output": "give the file by --output",
@@ -129,6 +130,13 @@ def explain(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write to: .csv, .html, .json or .parquet.")
     ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, max=1024, help="Processes that explain many texts into a file (default: one a core)."),
+    ] = None,
+    engine: Annotated[
+        str, typer.Option(help="Where they are: local, or ray (the cluster at RAY_ADDRESS, else one here).")
+    ] = "local",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show how many texts are still to be explained, without explaining them.")
     ] = False,
@@ -139,6 +147,7 @@ def explain(
     """Explain predictions by several methods side by side, each with its own check.
 
     With --file and --output, finished texts are kept: run the command again after an interruption to continue.
+    For a table, a .parquet file also has the table's other columns, the predicted label and its probability.
 
     Example: heedful explain runs/sst-bilstm-additive-s0-1a2b3c4d "a waste of time" -m attention -m lrp:epsilon=0.01
 
@@ -204,7 +213,8 @@ def explain(
         left = parts.left if parts else len(examples)
         typer.echo(f"{left} of {len(examples)} texts are left to be explained.")
     elif output is not None:
-        api.explain_to(output, subject, examples, method, target, progress=progress, **of_methods)
+        how_many: dict[str, Any] = {"workers": workers, "engine": engine, "progress": progress}
+        api.explain_to(output, subject, examples, method, target, **how_many, **of_methods)
         typer.echo(str(output))
     else:
         loaded = subject.load()

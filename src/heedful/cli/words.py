@@ -16,7 +16,11 @@ from heedful.errors import Mistake
 @options.of_subject
 def words(
     model: Annotated[
-        str, typer.Argument(help="A run folder, or a Hugging Face folder or id.", autocompletion=complete.runs)
+        str,
+        typer.Argument(
+            help="A run folder, a Hugging Face folder or id, or the .parquet file of heedful explain.",
+            autocompletion=complete.runs,
+        ),
     ],
     data: options.Data = None,
     split: options.SplitName = "test",
@@ -34,8 +38,10 @@ def words(
     """Rank the words of a corpus, label by label, by what leaving them out does to a model (Li et al. 2016).
 
     Example: heedful words runs/sst-bilstm-additive-s0-1a2b3c4d --min-texts 10
+
+    Example: heedful words why.parquet (made by heedful explain with -m omission:of=probability)
     """
-    from heedful.api.corpus_words import rank_words
+    from heedful.api.corpus_words import rank_words, words_of_file
     from heedful.engine.sources.subject import Subject
     from heedful.explanation.drawing import visible
 
@@ -43,8 +49,13 @@ def words(
         raise Mistake(f"--top {top}: at least one word is needed.")
     how = reading(split)
     progress = options.watched(quiet or as_json)
-    subject = Subject.resolve(model, data, how).say(progress)
-    rows = rank_words(subject, limit=limit, label=label, min_texts=min_texts, progress=progress)
+    if model.endswith(".parquet"):
+        if data is not None or limit is not None or label != "predicted":
+            raise Mistake(f"{model} is a file of explanations: --data, --limit and --label true need a model.")
+        rows = words_of_file(Path(model), min_texts=min_texts, progress=progress)
+    else:
+        subject = Subject.resolve(model, data, how).say(progress)
+        rows = rank_words(subject, limit=limit, label=label, min_texts=min_texts, progress=progress)
     if as_json:
         typer.echo(json.dumps([row.to_json() for row in rows], ensure_ascii=False))
         return

@@ -9,7 +9,7 @@ however long the explanation is; the first row of each group has the records of 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,11 @@ from pyarrow import csv
 from heedful.errors import Mistake
 from heedful.explanation.attribution import Attribution, Check, Cost
 from heedful.explanation.checks import check_columns
-from heedful.explanation.columns import Cells, Columns
+from heedful.explanation.columns import Cells, Columns, Ints
 from heedful.explanation.record import Explained
 from heedful.explanation.table import SINCE, columns_of_records, plain_strings, records_of, tidy_table
 from heedful.explanation.views import columns_of
+from heedful.files import whole_file
 from heedful.records import Words
 
 FORMAT = "heedful explanation 2"
@@ -46,25 +47,68 @@ def tables(columns: Columns, run: str) -> Iterator[pa.Table]:
     return (plain_strings(tidy_table(piece, run, columns.axes)) for piece in columns.cut(ROW_GROUP))
 
 
-def write_parquet(columns: Columns, run: str, path: Path) -> None:
-    facts = json.dumps({"format": FORMAT, "run": run, "labels": columns.label_sets, "answers": columns.answers})
-    schema = tidy_table(columns.between(0, 0), run, columns.axes).schema.append(pa.field("record", pa.large_binary()))
-    texts = [field.name for field in schema if pa.types.is_dictionary(field.type)]
-    with pq.ParquetWriter(
+def write_parquet(columns: Columns, run: str, path: Path, beside: pa.Table | None = None) -> None:
+    """`beside` has a row for each example: further columns of the file, which `read_parquet` leaves out."""
+    names = [] if beside is None else beside.column_names
+    facts = {"format": FORMAT, "run": run, "labels": columns.label_sets, "answers": columns.answers}
+    facts |= {"beside": names} if names else {}
+    schema = tidy_table(columns.between(0, 0), run, columns.axes).schema
+    for field in () if beside is None else beside.schema:
+        schema = schema.append(field)
+    with _writer(path, schema.append(pa.field("record", pa.large_binary())), json.dumps(facts)) as writer:
+        row = 0
+        for piece in columns.cut(ROW_GROUP):
+            table = tidy_table(piece, run, columns.axes)
+            if beside is not None:
+                own = np.repeat(np.arange(len(piece)), rows_of_examples(piece)) + row
+                for field in beside.schema:
+                    table = table.append_column(field, beside[field.name].take(pa.array(own)))
+            row += len(piece)
+            first = pa.array([_as_stream(records_of(piece))], pa.large_binary())
+            others = pa.nulls(len(table) - 1, pa.large_binary())
+            writer.write_table(table.append_column("record", pa.chunked_array([first, others])))
+
+
+def rows_of_examples(columns: Columns) -> Ints:
+    """How many rows of the tidy table each example has: (examples,)."""
+    c = columns
+    n = c.n_scores + (c.attributions.n_cells if c.axes else 0)  # (attributions,)
+    return np.bincount(c.example_of_attribution, n, len(c)).astype(np.int64)
+
+
+def _writer(path: Path, schema: pa.Schema, facts: str) -> pq.ParquetWriter:
+    coded = [f.name for f in schema if pa.types.is_dictionary(f.type) or pa.types.is_string(f.type)]
+    writer = pq.ParquetWriter(
         path,
         schema,
         compression="zstd",
         store_schema=False,  # codes are how strings are written, not what a reader is to get
-        use_dictionary=[*texts, "position", "start", "end", "probability"],
+        use_dictionary=[*coded, "position", "start", "end", "probability"],
         use_byte_stream_split=["score"],
         write_statistics=["example", "part", "method", "target"],
-    ) as writer:
-        writer.add_key_value_metadata({"heedful": facts})
-        for piece in columns.cut(ROW_GROUP):
-            table = tidy_table(piece, run, columns.axes)
-            first = pa.array([_as_stream(records_of(piece))], pa.large_binary())
-            others = pa.nulls(len(table) - 1, pa.large_binary())
-            writer.write_table(table.append_column("record", pa.chunked_array([first, others])))
+    )
+    writer.add_key_value_metadata({"heedful": facts})
+    return writer
+
+
+class Unlike(Exception):
+    """Files of explanations that cannot stand in one file as they are."""
+
+
+def join_parquet(files: Sequence[Path], path: Path) -> None:
+    """One file of what several have, row group by row group, in the memory of one; raises `Unlike` where their columns
+    or labels are not the same."""
+    schema = pq.read_schema(files[0])
+    for file in files:  # one after the other: there may be more files than can be open
+        other = pq.read_schema(file)
+        if not other.equals(schema, check_metadata=True):
+            raise Unlike
+    facts = (schema.metadata or {})[b"heedful"].decode()
+    with whole_file(path) as temporary, _writer(temporary, schema.remove_metadata(), facts) as writer:
+        for file in files:
+            with pq.ParquetFile(file) as part:
+                for group in range(part.num_row_groups):
+                    writer.write_table(part.read_row_group(group).replace_schema_metadata(None))
 
 
 def _as_stream(records: pa.RecordBatch) -> bytes:
@@ -122,6 +166,23 @@ def read_parquet(path: Path) -> tuple[Columns, str]:
     return columns, run
 
 
+def read_groups(path: Path) -> Iterator[tuple[Columns, str]]:
+    """What `write_parquet` wrote, a row group at a time, in the memory of one."""
+    try:
+        with pq.ParquetFile(path) as file:
+            facts = json.loads((file.schema_arrow.metadata or {})[b"heedful"])
+            if facts["format"] != FORMAT:
+                raise KeyError(facts["format"])
+            for group in range(file.num_row_groups):
+                yield _columns(file.read_row_group(group), facts), facts["run"]
+    except (pa.ArrowException, OSError, *DAMAGES) as error:
+        if isinstance(error, Mistake):
+            raise
+        raise Mistake(
+            f"{path} is not a Parquet file that heedful explain wrote, or it was changed ({error})."
+        ) from None
+
+
 def _columns(table: pa.Table, facts: dict[str, Any]) -> Columns:
     records = table["record"].drop_null().to_pylist()
     if not records:
@@ -132,7 +193,8 @@ def _columns(table: pa.Table, facts: dict[str, Any]) -> Columns:
 
 def _agree(columns: Columns, run: str, table: pa.Table) -> bool:
     """Do the rows say what the records say?"""
-    rows, row = table.drop_columns(["record"]), 0
+    beside = json.loads((table.schema.metadata or {})[b"heedful"]).get("beside", [])
+    rows, row = table.drop_columns(["record", *beside]), 0
     older = [name for name in SINCE if name not in rows.column_names]
     for piece in tables(columns, run):
         piece = piece.drop_columns(older)

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heedful.api.models import subject_options
-from heedful.auditing.ask.plan import AuditPlan, Clock, ask_within, make_plan, preview
+from heedful.auditing.ask.plan import AuditPlan, Clock, make_plan, preview
 from heedful.auditing.ask.subject import Answered, AuditSubject, Given, open_subject, spread_over
+from heedful.auditing.ask.within import ask_within
 from heedful.auditing.outcome.budget import parse_budget
 from heedful.auditing.outcome.requirements import PERFORMANCE, Requirement, check_bar, parse_bars
 from heedful.auditing.outcome.series import series_of
@@ -21,7 +22,7 @@ from heedful.data.corpora.describe import COPIES
 from heedful.data.edits.plant import KINDS
 from heedful.engine.running.progress import Progress
 from heedful.engine.sources.subject import SubjectOptions
-from heedful.errors import Mistake
+from heedful.errors import Mistake, short
 from heedful.experiments import find
 from heedful.experiments.framework.verdict import Verdict
 from heedful.explainers.methods import Method
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 SAMPLE = 0.08  # of the budget, for what each explainer costs and keeps; with what the questions have left
 BARELY = 0.05  # of accuracy above always the same answer
 FEW = 30  # texts, below which hardly anything can be told
+SIZED = 12  # texts that say what explainers cost by what they declare
 
 
 def audit(
@@ -52,6 +54,7 @@ def audit(
     methods: Sequence[Method] = (),
     experiments: Sequence[str] = (),
     plant: bool | str = False,
+    seed: int = 0,
     labels: Sequence[str] | None = None,
     label_map: Mapping[str, str] | None = None,
     dtype: str | None = None,
@@ -69,7 +72,8 @@ def audit(
     "faithfulness(lrp).comprehensiveness >= 0.2". `methods` and `experiments` are asked beside those that are asked
     anyway: slow explainers, experiments that train further models; `plant` asks whether a planted shortcut is found: a
     word, or "single", "ordered", "context" by name.
-    `labels` are names for those of a Hugging Face model that has none.
+    `labels` are names for those of a Hugging Face model that has none; `seed` is of the order in which texts are asked
+    about.
 
     Rows, summaries and the audit itself are kept in the folder of the model on these data; an audit that was
     interrupted goes on from there. Of a model in memory, or of given examples, nothing is kept.
@@ -78,7 +82,7 @@ def audit(
         data_options, labels, label_map, split, dtype, device, batch_size, data_dirs, queries is not None
     )
     given = given_texts(examples, queries, data, options, runs)
-    prepared = prepare(model, given, budget, bars, methods, experiments, plant, progress)
+    prepared = prepare(model, given, budget, bars, methods, experiments, plant, progress, seed)
     found = execute(prepared, command)
     keep(found)
     return found
@@ -123,6 +127,7 @@ def prepare(
     experiments: Sequence[str],
     plant: bool | str,
     progress: Progress | None,
+    seed: int = 0,
 ) -> PreparedAudit:
     """Read what was asked for; a slip in it is said here."""
     began = time.perf_counter()
@@ -132,7 +137,9 @@ def prepare(
     seconds, wanted = parse_budget(budget), parse_bars(bars)
     progress = progress or Progress(quiet=True)
     subject = open_subject(model, given, progress)
-    plan = make_plan(subject, wanted, methods, experiments, KINDS[0] if plant is True else plant or None)
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
+        raise Mistake(f"--seed {short(seed)}: a whole number is needed, 0 or more.")
+    plan = make_plan(subject, wanted, methods, experiments, KINDS[0] if plant is True else plant or None, seed)
     return PreparedAudit(subject, plan, wanted, seconds, progress, began)
 
 
@@ -140,7 +147,11 @@ def execute(prepared: PreparedAudit, command: str) -> Audit:
     """Ask, rank, and judge the bars."""
     subject, plan, seconds, progress = prepared.subject, prepared.plan, prepared.budget, prepared.progress
     clock = Clock(seconds, prepared.began)
-    answers, left_out = ask_within(subject, plan, clock, progress)
+    from heedful.auditing.ask.sample import explain_sample, known_of
+
+    some = [example for example in subject.looked.values() if len(example.passage)][:SIZED]
+    asking = ask_within(subject, plan, clock, known_of(plan.methods, subject.model, some), progress)
+    answers, left_out = asking.answers, asking.left_out
     if plan.experiments and not answers:
         first = next(iter(plan.experiments))
         raise Mistake(f"nothing could be tested on {subject.name}: {first}: {left_out[first]}")
@@ -152,12 +163,10 @@ def execute(prepared: PreparedAudit, command: str) -> Audit:
         for one in series_of(name, find(name).audit.measures, answer.table)
         if one.method in EXPLAINERS
     ]
-    from heedful.auditing.ask.sample import explain_sample
-
     asked = list(dict.fromkeys(one.method for one in series))
     rest = clock.left + SAMPLE * seconds
     known, sample = explain_sample(subject.model, [*subject.looked.values()], asked, rest, progress)
-    standings = rank(series, known)
+    standings = rank(series, known, looked=asking.looked)
     summaries = {name: answer.summary for name, answer in answers.items()}
     summaries[PERFORMANCE] = subject.performance(max([FEW, *(one.texts for one in answers.values())]))
     reasons = {**plan.left_out, **left_out, **void}
@@ -176,7 +185,12 @@ def execute(prepared: PreparedAudit, command: str) -> Audit:
         verdicts=_verdicts(answers),
         outcomes=tuple(check_bar(bar, standings.findings, summaries, reasons) for bar in prepared.bars),
         left_out=reasons,
-        warnings=(*warn(subject, summaries[PERFORMANCE], answers), *warn_of_standings(standings)),
+        warnings=(
+            *(f"{why}: what is said is about the others." for why in asking.without),
+            *warn(subject, summaries[PERFORMANCE], answers),
+            *warn_of_standings(standings),
+        ),
+        pace=asking.pace,
         budget=seconds,
         seconds=time.perf_counter() - prepared.began,
         summaries=summaries,

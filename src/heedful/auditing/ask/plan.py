@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from heedful.auditing.ask.subject import Answered, AuditSubject
-from heedful.auditing.outcome.budget import LEAST, PILOTS, WORK, in_time, next_texts, time_for
+import numpy as np
+
+from heedful.auditing.ask.subject import AuditSubject
+from heedful.auditing.outcome.budget import in_time
 from heedful.auditing.outcome.recommend import ATTENTION
 from heedful.auditing.outcome.requirements import Requirement
 from heedful.auditing.outcome.series import RANDOM
 from heedful.data.edits.plant import KINDS
-from heedful.engine.running.progress import Progress
 from heedful.errors import Mistake, one_of
 from heedful.experiments import EXPERIMENTS, Experiment, find
 from heedful.explainers.methods import Method, parse_methods
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from heedful.models.model import Model
 
 ASKING = 0.9  # of the budget: then every question ends, whatever it was thought to take
-RANKING = 0.65  # of the time, for the experiments that put explainers in order; the rest is for all others
+FEW_LONG = 0.1  # of the texts: so many that are too long to be read at once are left out, rather than attention
 PLANT = "plant"  # the setting of the experiments that --plant asks
 
 
@@ -37,6 +36,8 @@ class AuditPlan:
     methods: tuple[str, ...]
     left_out: Mapping[str, str] = field(default_factory=dict)
     named: frozenset[str] = frozenset()  # experiments that were asked for by name
+    places: tuple[int, ...] = ()  # of the texts, in the random order in which they are asked about
+    without: tuple[str, ...] = ()  # which texts are left out, and why
 
 
 def make_plan(
@@ -45,12 +46,14 @@ def make_plan(
     methods: Sequence[Method] = (),
     experiments: Sequence[str] = (),
     plant: str | None = None,
+    seed: int = 0,
 ) -> AuditPlan:
-    """What applies to this model, by what it can do and by what is known of its texts. `plant`: a kind of shortcut."""
+    """What applies to this model, by what it can do and by what is known of its texts. `plant`: a kind of shortcut;
+    `seed`: of the order of the texts."""
     if plant is not None and plant not in KINDS:
         raise one_of("shortcut to --plant", plant, list(KINDS))
     left_out: dict[str, str] = {}
-    can = _abilities(subject, left_out)
+    can, long = _abilities(subject, left_out)
     by_bars = [bar.method for bar in bars if bar.method is not None]
     asked = _methods(subject.model, can, [*named_methods(methods), *by_bars], left_out)
     planting = [name for name in EXPERIMENTS if plant and PLANT in find(name).config.model_fields]
@@ -77,8 +80,23 @@ def make_plan(
                 left_out[name] = f"it has to train further models first; --experiment {name} adds it"
             else:
                 chosen[name] = options
-    order = sorted(chosen, key=lambda name: _importance(find(name), name in by_name))
-    return AuditPlan({name: chosen[name] for name in order}, asked, left_out, frozenset(by_name))
+    order = sorted(chosen, key=lambda name: importance(find(name), name in by_name))
+    drawn = np.random.default_rng(seed).permutation([place for place in subject.looked if place not in long])
+    limit = getattr(subject.model.network, "limit", 0)
+    without = () if not long else (f"{counted(len(long))} longer than the {limit} tokens that it reads at once",)
+    places = tuple(drawn.tolist())
+    return AuditPlan({name: chosen[name] for name in order}, asked, left_out, frozenset(by_name), places, without)
+
+
+def counted(texts: int) -> str:
+    return "one text is" if texts == 1 else f"{texts:,} texts are"
+
+
+def cost_of(subject: AuditSubject, experiment: str, place: int) -> float:
+    """Of a text, by what the experiment declares: passes times words; only ratios count."""
+    by_text, by_word = find(experiment).takes.forwards
+    words = len(subject.looked[place].passage)
+    return (by_text + by_word * words) * (words + 8)
 
 
 def _able(names: Sequence[str]) -> str:
@@ -95,29 +113,32 @@ def _conditions(experiment: Experiment, options: Mapping[str, Any], bars: Sequen
     return {name: tuple(dict.fromkeys((*options.get(name, ()), *named))) for name in settings if named}
 
 
-def _importance(experiment: Experiment, named: bool = False) -> int:
+def importance(experiment: Experiment, named: bool = False) -> int:
     """Those that order explainers first, then those that were asked for by name, those that tell of explainers, and
     those about attention alone."""
     measures = experiment.audit.measures
     return 0 if any(one.ranks for one in measures) else 1 if named else 2 if measures else 3
 
 
-def _abilities(subject: AuditSubject, left_out: dict[str, str]) -> frozenset[str]:
-    """What the model can do with these texts: one that is read in windows has no one attention."""
+def _abilities(subject: AuditSubject, left_out: dict[str, str]) -> tuple[frozenset[str], frozenset[int]]:
+    """What the model can do with these texts, and the places of those that it cannot read at once: a few are left out,
+    of many there is no one attention."""
     model = subject.model
     limit, can = getattr(model.network, "limit", None), model.network.can
     if limit is None or "attends" not in can:
-        return can
+        return can, frozenset()
     encoded = model.encode(list(subject.looked.values()))
-    lengths = [int(batch.passage.present.sum(1).max()) for _, batch in encoded.batches(1)]
-    long = sum(length > limit for length in lengths)
-    if not long:
-        return can
+    places, long = np.array([*subject.looked]), []
+    for indices, batch in encoded.batches(64):
+        lengths = batch.passage.present.sum(1).cpu().numpy()
+        long += places[np.asarray(indices)[lengths > limit]].tolist()
+    if len(long) <= FEW_LONG * len(places):
+        return can, frozenset(long)
     left_out[ATTENTION] = (
-        f"{long} of {len(lengths)} texts are longer than the {limit} tokens that {subject.name} reads at once, so "
+        f"{len(long)} of {len(places)} texts are longer than the {limit} tokens that {subject.name} reads at once, so "
         "there is no single attention over them: cut them, or leave them out of the data"
     )
-    return can - {"attends", "self_attends", "edits_attention"}
+    return can - {"attends", "self_attends", "edits_attention"}, frozenset()
 
 
 def named_methods(methods: Sequence[Method]) -> list[str]:
@@ -173,107 +194,6 @@ class Clock:
         return f"no time was left in {in_time(self.budget)}; allow more with --budget"
 
 
-def ask_within(
-    subject: AuditSubject, plan: AuditPlan, clock: Clock, progress: Progress
-) -> tuple[dict[str, Answered], dict[str, str]]:
-    """Each question about a few texts first, then about as many as fit: (answers by experiment, what was left out).
-
-    Those that put explainers in order come first, with most of the time; what they leave, the others have: first those
-    that were asked for by name, then the cheapest, so that one that takes longer than it seemed to starves none.
-    """
-    budget, attempt = clock.budget, partial(_attempt, subject, plan, clock)
-    answers: dict[str, Answered] = {}
-    left_out: dict[str, str] = {}
-    ranking = [name for name in plan.experiments if _importance(find(name)) == 0]
-    others = [name for name in plan.experiments if name not in ranking]
-    later = (1 - RANKING) * WORK * budget if ranking and others else 0.0
-    left = WORK * budget - later
-    for group, more in ((ranking, later), (others, 0.0)):
-        for name in group:
-            if answers and min(left, clock.left) <= 0:
-                left_out[name] = clock.spent
-            elif (
-                found := _first_look(partial(attempt, patient=not answers), name, subject.size, left_out, clock.spent)
-            ) is not None:
-                answers[name] = found
-                left -= found.seconds
-        # what LEAST texts take is set aside for each, the rest they share
-        least = {name: time_for(answers[name].asked, min(LEAST, subject.size)) for name in group if name in answers}
-        asked = sorted(least, key=lambda name: (name not in plan.named, least[name]))
-        while group is others and asked and sum(least[one] for one in asked) > min(left, clock.left):
-            asked.pop()  # fewer than LEAST would not be told, so the time is the others'
-        for number, name in enumerate(asked):
-            spare = max(0.0, left - sum(least[one] for one in asked[number:])) / (len(asked) - number)
-            seconds = min(least[name] + spare, clock.left)
-            left -= _grow(attempt, answers, name, seconds, subject.size, left_out, progress)
-        left += more
-    for name in others:
-        if name in answers and answers[name].texts < min(LEAST, subject.size):
-            few = answers.pop(name)
-            left_out[name] = f"only {few.texts} texts fit into the time (they took {in_time(few.seconds)})"
-    return answers, left_out
-
-
-Attempt = Callable[[str, int, dict[str, str]], Answered | None]
-
-
-def _first_look(attempt: Attempt, name: str, size: int, left_out: dict[str, str], spent: str) -> Answered | None:
-    """At two texts; where these have nothing to ask about (not every text says what its evidence is), at LEAST."""
-    for texts in dict.fromkeys((min(PILOTS[0], size), min(LEAST, size))):
-        found = attempt(name, texts, left_out)
-        if found is not None:
-            left_out.pop(name, None)
-            return found
-        if spent in left_out[name]:
-            break
-    return None
-
-
-def _grow(
-    attempt: Attempt,
-    answers: dict[str, Answered],
-    name: str,
-    seconds: float,
-    size: int,
-    left_out: dict[str, str],
-    progress: Progress,
-) -> float:
-    """Ask about more texts for as long as that fits; the seconds that it took. What is there stays if more fails."""
-    used = 0.0
-    while (n := next_texts(answers[name].asked, seconds - used, size)) is not None:
-        progress.say(f"{name}: {n:,} of {size:,} texts")
-        found = attempt(name, n, left_out)
-        if found is None:
-            left_out[name] = f"only {answers[name].texts} texts: with {n}, {left_out[name]}"
-            break
-        answers[name] = found
-        used += found.seconds
-    return used
-
-
-def _attempt(
-    subject: AuditSubject,
-    plan: AuditPlan,
-    clock: Clock,
-    name: str,
-    texts: int,
-    left_out: dict[str, str],
-    patient: bool = False,
-) -> Answered | None:
-    """One experiment must not end the others, nor take their time: why it could not be asked is said. `patient`: the
-    first look has all the time it takes, because without one there is nothing to tell."""
-    from heedful.engine.running.processors import stopped_after
-
-    try:
-        with stopped_after(math.inf if patient else clock.left, clock.spent):
-            return subject.ask(name, plan.experiments[name], texts)
-    except Mistake as mistake:
-        left_out[name] = str(mistake)
-    except Exception as error:
-        left_out[name] = f"it failed ({type(error).__name__}: {error})"
-    return None
-
-
 def preview(subject: AuditSubject, plan: AuditPlan, budget: float) -> str:
     """What an audit would ask, how many forward passes, and the memory."""
     from heedful.engine.tasks.estimate import PROCESS
@@ -291,13 +211,10 @@ def preview(subject: AuditSubject, plan: AuditPlan, budget: float) -> str:
     for name in plan.experiments:
         by_text, by_word = find(name).takes.forwards
         each = by_text + by_word * length
-        lines.append(
-            f"  {name}: about {each:,.0f} forward passes a text; {each * min(PILOTS[0], subject.size):,.0f} for the "
-            f"first look, {each * subject.size:,.0f} for all texts"
-        )
+        lines.append(f"  {name}: about {each:,.0f} forward passes a text; {each * subject.size:,.0f} for all texts")
     lines += [f"left out: {name}: {why}" for name, why in plan.left_out.items()]
     network = subject.model.network
     weights = sum(p.numel() * p.element_size() for p in getattr(network, "parameters", lambda: ())())
     memory = PROCESS + weights + token_budget(network, TOKENS) * network.bytes_per_token
-    lines.append(f"memory: about {memory / 1e9:.1f} GB; how many texts fit is measured by the first look")
+    lines.append(f"memory: about {memory / 1e9:.1f} GB; how many texts fit is measured while they are asked about")
     return "\n".join(lines)

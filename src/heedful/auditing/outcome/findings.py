@@ -10,8 +10,9 @@ from typing import Literal
 import numpy as np
 
 from heedful.auditing.outcome.series import Series
+from heedful.measure import sequences
 from heedful.measure.columns import Floats
-from heedful.measure.paired import paired
+from heedful.measure.paired import sign_flip_test
 from heedful.measure.statistics import Interval, Range, mean_interval
 from heedful.measure.tests import benjamini_hochberg, minimum_detectable, texts_needed
 
@@ -24,6 +25,7 @@ MARGIN = 0.05  # of the same way: who is at most so far behind the best may be r
 ENOUGH = 10  # texts, below which nobody is proved to be within the margin: an interval of fewer rests on its form
 NEGLIGIBLE = 0.1  # of the way from a random order to the best one that was found
 SMALL = 0.2  # where nothing is known of the best order: in standard deviations of the gain (Cohen 1988: small)
+WHOLE = 1.0  # share that one more text could be off, for all that the texts so far show
 FEWEST = 8  # texts needed, at least: two or three have no standard deviation to rest on
 SHARES = (-math.inf, 1.0)  # no order is better than the best
 MOST = 100_000  # texts: more is "more than can be had"
@@ -53,7 +55,10 @@ class Thresholds:
             " of removing words where the highest does not. “Shown” means that the difference, taken text by text"
             f" over at least {ENOUGH} texts, is below the margin by one-sided tests that err in at most "
             f"{ONE_SIDED:.0%} of audits (tests of non-inferiority, with Bonferroni's correction for the number of "
-            "explainers; the margin is heedful's own)."
+            "explainers; the margin is heedful's own). Texts are used one after the other, and an explainer that is "
+            f"decided is left out of the rest; intervals and tests hold at every number of texts from {sequences.LEAST} "
+            f"to {sequences.MOST:,} at once (confidence sequences: Pocock 1977, Miller & Siegmund 1982), so looking in "
+            "between costs no promise."
         )
 
 
@@ -81,21 +86,33 @@ class Behind:
         return self.unit and self.n >= ENOUGH and self.at_most < margin
 
 
-def behind_of(best: Shares, other: Shares, others: int) -> tuple[Behind, float]:
-    """The paired difference to the best of one of so many `others`, and the p-value of its test.
+def looks(n: int, looked: bool) -> bool:
+    """Whether n texts were looked at more than once: before the first look nothing is decided."""
+    return looked and n >= sequences.LEAST
+
+
+def behind_of(best: Shares, other: Shares, others: int, looked: bool = False) -> tuple[Behind, float]:
+    """The paired difference to the best of one of so many `others`, and the p-value of its test. `looked`: after each
+    block of texts, so that it has to hold at all of them.
 
     The interval is that of the difference of two ratios with one denominator (`Series.beyond_room`), the test that of
     the differences of shares."""
-    test = paired(best[0], other[0])
-    spread = best[0] - other[0] if best[2] is None or other[2] is None else best[2] - other[2]
+    difference = best[0] - other[0]
+    kept = difference[~np.isnan(difference)]
+    spread = difference if best[2] is None or other[2] is None else best[2] - other[2]
     spread = spread[~np.isnan(spread)]
-    low, high, at_most = (float("nan"),) * 3
-    if test.n > 1:
-        low, high = mean_interval(spread)
+    nan, n = float("nan"), kept.size
+    low, high, at_most, often = nan, nan, nan, looks(n, looked)
+    if n > 1:
+        each = sequences.level_of_a_look if often else float
+        spread = sequences.with_one_more(spread, WHOLE) if often and not math.isnan(best[1]) else spread
+        low, high = mean_interval(spread, level=each(0.95))
         # never less strict than the interval that is shown
-        at_most = max(high, mean_interval(spread, level=1 - 2 * ONE_SIDED / max(2, others))[1])
+        at_most = max(high, mean_interval(spread, level=each(1 - 2 * ONE_SIDED / max(2, others)))[1])
+    p = sequences.sequential_p(spread) if often else sign_flips(kept)
     unit = not math.isnan(best[1]) and not math.isnan(other[1])
-    return Behind(test.n, test.difference, low, high, at_most, unit), test.p
+    mean = float(kept.mean()) if n else nan
+    return Behind(n, mean, low, high, at_most, unit), p
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +128,7 @@ class Gain:
     p: float  # two-sided, of no difference from chance
     worth: float  # a smaller mean is negligible at the bar of NEGLIGIBLE; nan where nothing is known
     q: float = float("nan")
+    looked: bool = False  # at every number of texts: then all of this holds at all of them
 
     def answer(self, thresholds: Thresholds) -> Answer:
         """`q` and the interval decide whether there is a difference, `at_most` whether one could be hidden: that is a
@@ -145,26 +163,39 @@ class Gain:
         if self.n < 2 or math.isnan(self.mean):
             return None
         level = thresholds.level * (self.p / self.q if self.q > 0 else 1.0)
-        effects = ((self.mean, level), (self.margin(thresholds) - self.mean, 2 * ONE_SIDED))
+        one_sided = 2 * ONE_SIDED
+        if self.looked:
+            level, one_sided = (1 - sequences.level_of_a_look(1 - one) for one in (thresholds.level, one_sided))
+        effects = ((self.mean, level), (self.margin(thresholds) - self.mean, one_sided))
         found = [texts_needed(effect, self.sd, level=at) for effect, at in effects if effect > 0]
         least = max(self.n + 1, FEWEST, min(found, default=MOST + 1))
         return least if least <= MOST else None
 
 
-def gain_of(values: Floats, room: float, beyond_room: Floats | None = None) -> Gain:
+def gain_of(values: Floats, room: float, beyond_room: Floats | None = None, looked: bool = False) -> Gain:
     """Of gains text by text (texts,); `room` is what the best order gains, nan where nobody knows. Where they are
     shares of it, `beyond_room` has their intervals (Series.beyond_room), and no mean of them is above 1."""
-    kept = values[~np.isnan(values)]
-    found = paired(kept)
-    sd = float(kept.std(ddof=1)) if kept.size > 1 else float("nan")
-    p = 1.0 if kept.size > 1 and not kept.any() else found.p  # the same as chance in every text
-    low, high = found.low, found.high
-    at_most = mean_interval(kept, level=1 - 2 * ONE_SIDED)[1] if kept.size > 1 else float("nan")
-    if beyond_room is not None and kept.size > 1:
-        spread = beyond_room[~np.isnan(values)]
-        low, high = mean_interval(spread, within=SHARES)
-        at_most = mean_interval(spread, level=1 - 2 * ONE_SIDED, within=SHARES)[1]
-    return Gain(found.n, found.difference, low, high, at_most, sd, p, NEGLIGIBLE * room)
+    defined = ~np.isnan(values)
+    kept = values[defined]
+    spread = kept if beyond_room is None else beyond_room[defined]
+    n, often = kept.size, looks(kept.size, looked)
+    each = sequences.level_of_a_look if often else float
+    if often and not math.isnan(room):
+        spread = sequences.with_one_more(spread, WHOLE * room)
+    nan, within = float("nan"), None if beyond_room is None else SHARES
+    mean, sd = (float(kept.mean()) if n else nan), (float(kept.std(ddof=1)) if n > 1 else nan)
+    low, high, at_most = nan, nan, nan
+    if n > 1:
+        low, high = mean_interval(spread, level=each(0.95), within=within)
+        at_most = mean_interval(spread, level=each(1 - 2 * ONE_SIDED), within=within)[1]
+    tested = sequences.with_one_more(kept, WHOLE * room) if often and not math.isnan(room) else kept
+    p = 1.0 if n > 1 and not kept.any() else sequences.sequential_p(tested) if often else sign_flips(kept)
+    return Gain(n, mean, low, high, at_most, sd, p, NEGLIGIBLE * room, looked=often)
+
+
+def sign_flips(kept: Floats) -> float:
+    """Of one look, at a number of texts that was fixed before."""
+    return sign_flip_test(kept) if kept.size else float("nan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,9 +221,9 @@ class Finding:
         return f"{self.experiment}({given}).{self.measure}"
 
 
-def finding_of(series: Series) -> Finding:
+def finding_of(series: Series, looked: bool = False) -> Finding:
     measure, room = series.measure, series.room
-    gain = gain_of(series.gain, room)
+    gain = gain_of(series.gain, room, looked=looked)
     return Finding(
         series.experiment,
         measure.name,

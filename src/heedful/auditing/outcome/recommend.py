@@ -22,20 +22,21 @@ ANSWERS: dict[Answer, str] = {
 
 def choose(standings: Standings) -> Standing | None:
     """The best of those that are better than random, unless another one is proved to be within the margin of it and has
-    something that speaks for it (`_advantage`). Seconds play no part: they differ from one audit to the next."""
+    something that speaks for it (`advantage`). Seconds play no part: they differ from one audit to the next."""
     best = standings.best
     if best is None:
         return None
-    others = [one for one in standings.within_margin() if _advantage(one, best)]
-    return min(others, key=_trouble, default=best)
+    others = [one for one in standings.within_margin() if advantage(one, best)]
+    return min(others, key=trouble, default=best)
 
 
-def _trouble(one: Standing) -> tuple[bool, bool, float]:
+def trouble(one: Standing) -> tuple[bool, bool, float]:
+    """Of several that have something that speaks for them, the one with the least of this is taken."""
     cost = one.explained.cost
     return one.torn, one.explained.broken, math.inf if cost is None else cost.passes
 
 
-def _advantage(one: Standing, best: Standing) -> str:
+def advantage(one: Standing, best: Standing) -> str:
     """What speaks for one that is as good as the best: the first that differs, in words; empty where nothing does."""
     if one.torn != best.torn:
         return "" if one.torn else f"does not depend on how words are removed, as {method_name(best.method)} does"
@@ -106,7 +107,7 @@ def _basis(standings: Standings, chosen: Standing, best: Standing) -> Iterator[s
     if chosen is not best and chosen.to_best is not None:
         yield (
             f"It scores within {margin} of {name} ({_score(best)}, the highest {what}; {_difference(chosen.to_best)}) "
-            f"and {_advantage(chosen, best)}."
+            f"and {advantage(chosen, best)}."
         )
     elif len(better) > 1:
         yield f"Of the {len(better)} explainers that are better than random, it has the highest {what}."

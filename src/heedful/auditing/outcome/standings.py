@@ -1,12 +1,12 @@
 """How the explainers stand: one number each, its test against chance, and what else speaks for or against each.
 
-An explainer's share of a text is the mean, over the measures that rank and the conditions they were asked under, of
+An explainer's share is, with means over the texts, the measures that rank, and the conditions they were asked under,
 
-    (value - chance) / mean over the texts of (best order found - chance)
+    mean of (value - chance) / mean of (best order found - chance)
 
-0 is a random order, 1 the best order that was found (the normalisation of Edin et al. 2024, NAOPC, over the mean of
-the texts, so that a text that nothing changes has no say). Explainers are compared text by text. Where the best order
-found is no better than a random one in any text, no order is: shares are undefined, and nothing is said.
+0 is a random order, 1 the best order that was found (the normalisation of Edin et al. 2024, NAOPC, over means, so that
+a text that nothing changes, or a measure with hardly any room, has no say). Explainers are compared text by text. Where
+the best order found is no better than a random one in any text, no order is: shares are undefined, and nothing is said.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ from heedful.auditing.outcome.findings import (
 from heedful.auditing.outcome.series import Series
 from heedful.figures.figure import join_words
 from heedful.measure.columns import Floats
+
+DRAWS = 400  # of the texts, from which it is seen how often another explainer would come first
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,7 @@ class Standings:
     findings: tuple[Finding, ...]
     tests: int  # of the family in which false discoveries are counted
     thresholds: Thresholds = field(default_factory=Thresholds)
+    drawn: Mapping[str, Floats] = field(default_factory=dict)  # shares in draws of the texts, by method: (DRAWS,)
 
     def of(self, method: str) -> Standing | None:
         return next((one for one in self.order if one.method == method), None)
@@ -167,10 +170,13 @@ class Standings:
         return replace(self, order=order, thresholds=thresholds)
 
 
-def rank(series: Sequence[Series], known: Mapping[str, MethodFacts], thresholds: Thresholds | None = None) -> Standings:
-    """Test everything that the series say, in one family of statements, and put the explainers in order."""
+def rank(
+    series: Sequence[Series], known: Mapping[str, MethodFacts], thresholds: Thresholds | None = None, looked: str = ""
+) -> Standings:
+    """Test everything that the series say, in one family of statements, and put the explainers in order. `looked`: the
+    experiment whose texts were looked at one after the other; what is said of it holds whenever that ends."""
     thresholds = thresholds or Thresholds()
-    findings = [finding_of(one) for one in series]
+    findings = [finding_of(one, one.experiment == looked) for one in series]
     ranking = [one for one in series if one.measure.ranks]
     experiment = ranking[0].experiment if ranking else ""
     ranking = [one for one in ranking if one.experiment == experiment]
@@ -184,7 +190,8 @@ def rank(series: Sequence[Series], known: Mapping[str, MethodFacts], thresholds:
         if len(conditions) > 1
     }
     gains = [one.gain for one in findings]
-    gains += [gain_of(*share) for share in (*shares.values(), *parts.values())]
+    often = experiment == looked != ""
+    gains += [gain_of(*share, often) for share in (*shares.values(), *parts.values())]
     by_share = sorted(
         methods, key=lambda method: -np.nan_to_num(gains[len(findings) + methods.index(method)].mean, nan=-9)
     )
@@ -193,7 +200,7 @@ def rank(series: Sequence[Series], known: Mapping[str, MethodFacts], thresholds:
 
     def to(best: str) -> tuple[dict[str, Behind], list[Gain]]:
         """How far the others are behind, and all tests with their q-values, those of the differences last."""
-        found = {m: behind_of(shares[best], shares[m], len(explainers) - 1) for m in methods if m != best}
+        found = {m: behind_of(shares[best], shares[m], len(explainers) - 1, often) for m in methods if m != best}
         return {m: one for m, (one, _) in found.items()}, adjust([*gains, *(_as_gain(p) for _, p in found.values())])
 
     highest = next(iter(explainers), None)
@@ -222,15 +229,40 @@ def rank(series: Sequence[Series], known: Mapping[str, MethodFacts], thresholds:
     ]
     told = tuple(replace(one, gain=gain) for one, gain in zip(findings, own, strict=True))
     tests = sum(not np.isnan(gain.p) for gain in adjusted)
-    return Standings(experiment, tuple(order), told, tests, thresholds)
+    return Standings(experiment, tuple(order), told, tests, thresholds, redrawn(ranking, methods))
+
+
+def redrawn(series: Sequence[Series], methods: Sequence[str]) -> dict[str, Floats]:
+    """The share of each method in draws of the texts with replacement, the same texts for all: (DRAWS,) each."""
+    known = [one for one in series if not np.isnan(one.room)]
+    if not known:
+        return {}
+    n, rng = len(known[0].examples), np.random.default_rng(0)
+    times = rng.multinomial(n, np.full(n, 1 / n), DRAWS).astype(np.float64)  # (DRAWS, n)
+    found = {}
+    for method in methods:
+        own = [one for one in known if one.method == method]
+        if own:
+            gains, rooms = _mean([one.gain for one in own]), _mean([one.rooms for one in own])
+            defined = ~np.isnan(gains) & ~np.isnan(rooms)
+            room = times @ np.where(defined, rooms, 0.0)
+            gained = times @ np.where(defined, gains, 0.0)
+            found[method] = np.where(room > 0, gained / np.where(room > 0, room, 1.0), 0.0)
+    return found
 
 
 def share_of(series: Sequence[Series]) -> Shares:
-    """(share of each text, 1, its spread), or where no best order is known (mean gain of each text, nan, None)."""
+    """(share of each text, 1, its spread), or where no best order is known (mean gain of each text, nan, None).
+
+    Gains and rooms are first averaged over the series: one with hardly any room has hardly any say."""
     known = [one for one in series if not np.isnan(one.room)]
     if known:
-        shares = _mean([one.gain / one.room for one in known])
-        return shares, 1.0, _mean([one.beyond_room / one.room for one in known])
+        gains, rooms = _mean([one.gain for one in known]), _mean([one.rooms for one in known])
+        defined = ~np.isnan(gains) & ~np.isnan(rooms)
+        room = float(rooms[defined].mean()) if defined.any() else float("nan")
+        more = np.where(defined, rooms - room, 0.0)
+        shares = gains / room
+        return shares, 1.0, shares - float(shares[defined].mean()) * more / room
     gains = _mean([one.gain for one in series])
     if any(not np.isnan(one.rooms).all() for one in series):
         return np.full_like(gains, np.nan), 1.0, None

@@ -107,7 +107,7 @@ def model_card(audit: Audit) -> str:
         ]
         lines.append("")
     if audit.left_out:
-        told = "; ".join(f"{name} ({_plain(why).rstrip('.')})" for name, why in audit.left_out.items())
+        told = "; ".join(_plain(line).rstrip(".") for line in audit.left_out_in_short)
         lines += [f"Left out: {told}.", ""]
     if audit.command:
         lines += ["```", audit.command, "```", ""]

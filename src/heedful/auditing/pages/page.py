@@ -47,7 +47,7 @@ def page(audit: Audit) -> str:
         headline=headline(list(audit.verdicts.values())) if audit.verdicts else "",
         figures=figures,
         texts=[_text(one) for one in audit.sample[:SHOWN]],
-        left_out={name: visible(why, 500) for name, why in audit.left_out.items()},
+        left_out=[visible(line, 500) for line in audit.left_out_in_short],
         rule=audit.standings.thresholds.rule,
         sensitivity=audit.sensitivity,
         took=in_time(audit.seconds),
@@ -64,7 +64,7 @@ def _subject(audit: Audit) -> list[tuple[str, str, str]]:
     return [
         ("model", visible(one.model, 80), visible(one.description, 120)),
         ("data", visible(one.data, 80), f"{one.size:,} texts of the {one.split} split"),
-        ("texts used", f"{audit.texts:,}", "evenly spread"),
+        ("texts used", f"{audit.texts:,}", "drawn at random"),
         ("labels", str(len(labels)), ", ".join(labels[:4]) + (" …" if len(labels) > 4 else "")),
         (
             "accuracy",

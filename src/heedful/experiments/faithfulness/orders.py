@@ -126,15 +126,16 @@ class Beam:
     def start(cls, n: int) -> Beam:
         return cls(np.zeros((1, n), dtype=np.bool_), np.zeros(1))
 
-    def children(self, more: int, ranked: Ints) -> tuple[Bools, Ints]:
+    def children(self, more: int, ranked: Ints, widest: int | None = None) -> tuple[Bools, Ints]:
         """Each set with `more` words added: (children, n), and the parent of each.
 
-        One word: each of those that are left. Several (long texts): neighbours in `ranked` together.
+        One word: each of those that are left. Several (long texts): neighbours in `ranked` together. At most `widest`
+        of them for each set, the first in `ranked`.
         """
         found, parents = [], []
         for parent, one in enumerate(self.sets):
             left = ranked[~one[ranked]]
-            starts = [*range(0, len(left) - more, more), len(left) - more]
+            starts = [*range(0, len(left) - more, more), len(left) - more][:widest]
             child = np.repeat(one[None], len(starts), axis=0)
             for row, start in zip(child, starts, strict=True):
                 row[left[start : start + more]] = True

@@ -225,14 +225,18 @@ def reasons(trial: Result) -> Iterator[Reason]:
     missed = f"Removing the first words of {name} does less than a random order, and others would do much."
     room = column(rows, f"{MAIN}_best") - column(rows, f"{MAIN}_floor")
     yield Reason("Its words do not matter", missed, places_by(rows, np.where(value < 0, -room, np.nan)))
-    spread = _range_over(groups)
+    spread = _range_over(groups, rows)
     yield Reason(
         "Methods disagree most", "The difference between the best and the worst method.", places_by(rows, -spread)
     )
 
 
-def _range_over(groups: Mapping[str, pa.Table]) -> Floats:
-    values = np.stack([column(rows, f"{MAIN}_normalised") for rows in groups.values()])
+def _range_over(groups: Mapping[str, pa.Table], texts: pa.Table) -> Floats:
+    """By text of these rows: of an audit, some methods have fewer."""
+    values = np.full((len(groups), len(texts)), np.nan)
+    for line, rows in zip(values, groups.values(), strict=True):
+        known = dict(zip(rows["example"].to_pylist(), column(rows, f"{MAIN}_normalised").tolist(), strict=True))
+        line[:] = [known.get(text, np.nan) for text in texts["example"].to_pylist()]
     undefined = np.isnan(values).any(0)
     return np.where(
         undefined, np.nan, np.where(undefined, 0.0, values).max(0) - np.where(undefined, 0.0, values).min(0)

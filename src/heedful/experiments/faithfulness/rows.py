@@ -210,14 +210,14 @@ def search(removals: Removals, levels: Sequence[Any], config: FaithfulnessConfig
     for row in long:
         n = levels[row].n
         drop = -removals.said(row, np.eye(n, dtype=np.bool_)).f
-        ranked[row] = np.arange(n) if n <= config.points else falling(drop)
+        ranked[row] = np.arange(n) if n <= config.points and config.widest is None else falling(drop)
     for step in range(max((len(levels[row].sizes) for row in long), default=0) - 1):
         children = {}
         for (row, keeps), beam in beams.items():
             sizes = levels[row].sizes
             if step < len(sizes) - 1:
                 more = int(sizes[step] - (sizes[step - 1] if step else 0))
-                children[row, keeps] = beam.children(more, ranked[row])
+                children[row, keeps] = beam.children(more, ranked[row], config.widest)
         asked: list[list[Bools]] = [[] for _ in removals.known]
         for (row, keeps), (sets, _) in children.items():
             asked[row].append(~sets if keeps else sets)

@@ -50,7 +50,7 @@ def summarise(table: pa.Table) -> Summary:
     operators = _operators(methods, pairs)
     first = next(iter(operators["order"]))
     best = operators["order"][first][0] if operators["order"][first] else None
-    one = next(iter(rows.values()))
+    one = table.take(np.unique(table["example"].to_numpy(), return_index=True)[1])
     return {
         "scale": str(table["scale"][0]),
         "left_out": [said for said in str(table["left_out"][0]).split("; ") if said],
@@ -113,11 +113,22 @@ def _compare(ours: Floats, theirs: Floats) -> Line:
 def _pairs(rows: Rows) -> dict[str, dict[str, Line]]:
     found: dict[str, dict[str, Line]] = {}
     for operator in dict.fromkeys(operator for _, operator in rows):
-        values = {method: column(some, MAIN) for (method, way), some in rows.items() if way == operator}
+        values = {method: _by_text(some) for (method, way), some in rows.items() if way == operator}
         found[operator] = {
-            f"{first}/{second}": _compare(values[first], values[second]) for first, second in combinations(values, 2)
+            f"{first}/{second}": _compare(*_of_both(values[first], values[second]))
+            for first, second in combinations(values, 2)
         }
     return found
+
+
+def _by_text(rows: pa.Table) -> dict[int, float]:
+    return dict(zip(rows["example"].to_pylist(), column(rows, MAIN).tolist(), strict=True))
+
+
+def _of_both(first: dict[int, float], second: dict[int, float]) -> tuple[Floats, Floats]:
+    """An audit asks fewer texts about a method that is decided: those that both have."""
+    both = [text for text in first if text in second]
+    return np.array([first[text] for text in both]), np.array([second[text] for text in both])
 
 
 def _control(methods: dict[str, dict[str, Line]], pairs: dict[str, dict[str, Line]]) -> None:

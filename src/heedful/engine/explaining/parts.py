@@ -5,15 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from heedful.engine.running.progress import ProgressBar
 from heedful.errors import Mistake
 from heedful.explanation.explanation import Explanation
-from heedful.records import Example
+from heedful.explanation.files import Unlike, join_parquet
 
 PART = 200  # texts: what an interruption can cost
 
@@ -30,7 +29,7 @@ class Parts:
         """Named by all that decides the scores, so that another question never finds these parts."""
         from heedful import __version__
 
-        told = json.dumps({**asked, "part": PART, "version": __version__}, sort_keys=True)
+        told = json.dumps({**asked, "part": PART, "version": __version__, "form": 2}, sort_keys=True)
         key = hashlib.sha256(told.encode(errors="surrogatepass")).hexdigest()
         return cls(output.with_name(f"{output.name}.{key[:12]}.parts"), n_texts)
 
@@ -38,30 +37,35 @@ class Parts:
         return self.folder / f"{begin:08}.parquet"
 
     @property
+    def begins(self) -> range:
+        return range(0, self.n_texts, PART)
+
+    @property
+    def missing(self) -> list[int]:
+        """Where the parts begin that are still to be made."""
+        return [begin for begin in self.begins if not self.file(begin).exists()]
+
+    @property
     def left(self) -> int:
         """Texts that are still to be explained."""
-        begins = range(0, self.n_texts, PART)
-        return sum(min(PART, self.n_texts - begin) for begin in begins if not self.file(begin).exists())
+        return sum(min(PART, self.n_texts - begin) for begin in self.missing)
 
-    def explain(
-        self, examples: Sequence[Example], explain: Callable[[Sequence[Example]], Explanation], bar: ProgressBar
-    ) -> Explanation:
-        """What is here is read; the rest is explained, and kept as soon as a part is whole."""
+    def make(self) -> None:
         try:
             self.folder.mkdir(exist_ok=True)
         except OSError as error:
             raise Mistake(f"{self.folder} cannot be made: {error.strerror}.") from None
-        parts = []
-        for begin in range(0, len(examples), PART):
-            some, file = examples[begin : begin + PART], self.file(begin)
-            if file.exists():
-                parts.append(Explanation.load(file))
-                bar.advance(len(some))
-            else:
-                parts.append(explain(some))
-                parts[-1].save(file)
-                bar.note(f"{min(begin + PART, len(examples))} of {len(examples)} texts")
-        return Explanation.joined(parts)
+
+    def join(self, output: Path) -> None:
+        """All parts as one file, in the memory of one part where it is Parquet, and of all where it is not."""
+        files = [self.file(begin) for begin in self.begins]
+        if output.suffix == ".parquet":
+            try:
+                join_parquet(files, output)
+                return
+            except Unlike:  # each text has labels of its own, or some have scores of layers
+                pass
+        Explanation.joined([Explanation.load(file) for file in files]).save(output)
 
     def remove(self) -> None:
         shutil.rmtree(self.folder)
