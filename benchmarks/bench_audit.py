@@ -26,13 +26,13 @@ import pyarrow as pa
 from scipy.special import ndtri
 
 import heedful
+from heedful.auditing.outcome import sequences
 from heedful.auditing.outcome.decided import still_open
 from heedful.auditing.outcome.series import series_of
 from heedful.auditing.outcome.standings import MethodFacts, rank, share_of
 from heedful.data.generated.planted import generate
 from heedful.engine.running.progress import Progress
 from heedful.experiments import find
-from heedful.measure import sequences
 from heedful.models.model import Model
 from heedful.registry import EXPLAINERS
 

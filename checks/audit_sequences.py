@@ -28,6 +28,7 @@ import numpy as np
 
 import heedful
 from audit_planted import planted_run
+from heedful.auditing.outcome import sequences
 from heedful.auditing.outcome.decided import still_open
 from heedful.auditing.outcome.findings import MARGIN, WHOLE
 from heedful.auditing.outcome.recommend import choose
@@ -35,7 +36,6 @@ from heedful.auditing.outcome.repeats import repeats
 from heedful.auditing.outcome.series import Series, series_of
 from heedful.auditing.outcome.standings import MethodFacts, rank, share_of
 from heedful.experiments import find
-from heedful.measure import sequences
 from heedful.measure.statistics import mean_interval, proportion
 from heedful.registry import EXPLAINERS
 

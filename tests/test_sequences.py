@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from heedful.auditing.outcome import sequences
 from heedful.auditing.outcome.decided import in_short, still_open, told
 from heedful.auditing.outcome.findings import gain_of
 from heedful.auditing.outcome.repeats import repeats, told_of_repeats
 from heedful.auditing.outcome.series import Series
 from heedful.auditing.outcome.standings import MethodCost, MethodFacts, Standings, rank
 from heedful.experiments.framework.description import MethodMeasure
-from heedful.measure import sequences
 from heedful.measure.statistics import mean_interval
 
 DROP = MethodMeasure("drop", "drop", "More is better.", "drop", condition="way", ranks=True)

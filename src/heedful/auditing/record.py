@@ -12,10 +12,10 @@ from heedful.auditing.outcome.decided import in_short, told
 from heedful.auditing.outcome.recommend import choose, power, recommend, sensitivity
 from heedful.auditing.outcome.repeats import repeats, told_of_repeats
 from heedful.auditing.outcome.requirements import Outcome
+from heedful.auditing.outcome.sequences import MOST
 from heedful.auditing.outcome.standings import Standings
 from heedful.experiments.framework.verdict import Verdict
 from heedful.explanation.explanation import Explanation
-from heedful.measure.sequences import MOST
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,7 +1,7 @@
 """The experiment that puts explainers in order, asked of one block of texts after another, for all explainers together.
 
 Texts come in a random order that the seed fixes, each first under one way of removing words, so that a pass more buys
-another text before it buys the same text again. After each block from the first look on (`measure.sequences`) it is
+another text before it buys the same text again. After each block from the first look on (`outcome/sequences.py`) it is
 seen what is decided: an explainer about which nothing is open is asked no further, and its part of the passes goes to
 the others. What a text takes is part of the choice: one that would take a tenth of the time is left out, and said.
 """
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from heedful.auditing.ask.subject import Answered, AskedRows, AuditSubject
+from heedful.auditing.outcome import sequences
 from heedful.auditing.outcome.budget import in_time
 from heedful.auditing.outcome.decided import still_open
 from heedful.auditing.outcome.recommend import choose
@@ -24,7 +25,6 @@ from heedful.engine.running.progress import Progress
 from heedful.errors import Mistake
 from heedful.experiments import find
 from heedful.figures.figure import join_words, method_name
-from heedful.measure import sequences
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from heedful.auditing.outcome.sequences import MOST
 from heedful.engine.running.progress import Progress, ProgressBar
 from heedful.engine.sources.models import ModelSource
 from heedful.engine.sources.subject import Subject, SubjectOptions
 from heedful.errors import Mistake
 from heedful.experiments import Result, experiment_of, summary_with_verdict, without_verdict
 from heedful.experiments.framework.verdict import Verdict
-from heedful.measure.sequences import MOST
 from heedful.records import Example, Split
 
 if TYPE_CHECKING:
