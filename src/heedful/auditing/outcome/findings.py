@@ -57,9 +57,8 @@ class Thresholds:
             f"{ONE_SIDED:.0%} of audits (tests of non-inferiority, with Bonferroni's correction for the number of "
             "explainers; the margin is heedful's own). Texts are used one after the other, and an explainer that is "
             "decided is left out of the rest; intervals and tests hold at every number of texts from "
-            f"{sequences.LEAST} to {sequences.MOST:,} at once (confidence sequences: Pocock 1977, Miller & Siegmund 1982), "
-            "so looking in "
-            "between costs no promise."
+            f"{sequences.LEAST} to {sequences.MOST:,} at once (confidence sequences: Pocock 1977, Miller & "
+            "Siegmund 1982), so looking in between costs no promise."
         )
 
 
