@@ -26,7 +26,7 @@ from heedful.auditing.ask import plan as audit_plan
 from heedful.auditing.ask.audit import given_texts
 from heedful.auditing.ask.sample import explain_sample
 from heedful.auditing.ask.subject import Answered, AskedRows, InFolder, open_subject
-from heedful.auditing.ask.within import Asked, ask_others
+from heedful.auditing.ask.within import AskedQuestions, ask_others
 from heedful.auditing.outcome.requirements import parse_bars
 from heedful.auditing.record import Audit
 from heedful.cli import app
@@ -506,9 +506,9 @@ def model_texts() -> list[Any]:
     return list(model.examples(["a long dull film"] * 1000))
 
 
-def others_of(subject: Made, budget: float, named: frozenset[str] = frozenset()) -> Asked:
+def others_of(subject: Made, budget: float, named: frozenset[str] = frozenset()) -> AskedQuestions:
     plan = audit_plan.AuditPlan({name: {} for name in subject.seconds}, (), {}, named, tuple(range(1000)))
-    clock, found = audit_plan.Clock(budget, time.perf_counter()), Asked()
+    clock, found = audit_plan.Clock(budget, time.perf_counter()), AskedQuestions()
     names = list(subject.seconds)
     ask_others(subject, plan, clock, names, plan.places, 0.85 * budget, found, QUIET)  # type: ignore[arg-type]
     return found

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from heedful.models.model import Model
     from heedful.store.run import Run
 
-OMISSION = "omission"  # the explainer that leaves out one word at a time
 FEWEST = 5  # texts that must hold a word, or nothing is said of it
 
 
@@ -125,6 +124,7 @@ def words_of_file(path: Path, *, min_texts: int = FEWEST, progress: Progress | N
     Its scores are P(label) - P(label without the word), so the file needs `omission` with `of=probability`. It is read
     row group by row group.
     """
+    from heedful.explainers.perturbation import OMISSION
     from heedful.explanation.files import read_groups
 
     found: dict[str, dict[str, list[tuple[float, float, int]]]] = defaultdict(lambda: defaultdict(list))
@@ -133,12 +133,13 @@ def words_of_file(path: Path, *, min_texts: int = FEWEST, progress: Progress | N
     for columns, run in groups:
         for one in Explanation.of_columns(columns, run).by_word():
             how = next(
-                (a for a in one.attributions if a.method == OMISSION and a.options.get("of") == "probability"), None
+                (a for a in one.attributions if a.method == OMISSION.name and a.options.get("of") == "probability"),
+                None,
             )
             if how is None or how.target != one.predicted:
                 raise Mistake(
                     f"{path} does not say what each word does to the probability of the predicted label: make it by "
-                    f"heedful explain MODEL --file TEXTS -m {OMISSION}:of=probability -o {path.name}"
+                    f"heedful explain MODEL --file TEXTS -m {OMISSION.name}:of=probability -o {path.name}"
                 )
             p = float(one.probabilities.max())
             without = np.clip(p - np.asarray(how.scores["passage"]), least, 1.0)

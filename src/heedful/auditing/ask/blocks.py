@@ -39,7 +39,7 @@ SELDOM = 1.1  # times as many texts, between two looks at many
 
 
 @dataclass(slots=True)
-class Blocks:
+class AuditBlocks:
     """What was asked so far."""
 
     name: str
@@ -128,7 +128,7 @@ class Blocks:
 
 def ask_in_blocks(
     subject: AuditSubject,
-    blocks: Blocks,
+    blocks: AuditBlocks,
     known: Mapping[str, MethodFacts],
     seconds: float,
     clock: Any,
@@ -171,12 +171,12 @@ def ask_in_blocks(
     return subject.answer(blocks.name, blocks.options, blocks.rows()), why
 
 
-def bounded(blocks: Blocks) -> bool:
+def bounded(blocks: AuditBlocks) -> bool:
     """Whether there are methods to leave out."""
     return "methods" in blocks.options
 
 
-def standings_so_far(blocks: Blocks, known: Mapping[str, MethodFacts]) -> Standings:
+def standings_so_far(blocks: AuditBlocks, known: Mapping[str, MethodFacts]) -> Standings:
     measures = tuple(one for one in find(blocks.name).audit.measures if one.ranks)
     return rank(series_of(blocks.name, measures, blocks.table), known, looked=blocks.name)
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from heedful.auditing.ask.blocks import Blocks, ask_in_blocks
+from heedful.auditing.ask.blocks import AuditBlocks, ask_in_blocks
 from heedful.auditing.ask.plan import AuditPlan, Clock, cost_of, counted, importance
 from heedful.auditing.ask.subject import Answered, AskedRows, AuditSubject
 from heedful.auditing.outcome.budget import LEAST, PILOTS, WORK, Timing, next_texts
@@ -24,7 +24,7 @@ RANKING = 0.65  # of the time, for the experiments that put explainers in order;
 
 
 @dataclass(slots=True)
-class Asked:
+class AskedQuestions:
     """What came of it."""
 
     answers: dict[str, Answered] = field(default_factory=dict)
@@ -36,15 +36,15 @@ class Asked:
 
 def ask_within(
     subject: AuditSubject, plan: AuditPlan, clock: Clock, known: Mapping[str, MethodFacts], progress: Progress
-) -> Asked:
+) -> AskedQuestions:
     """Those that put explainers in order have most of the time, and the others what these leave."""
-    asked, places = Asked(without=plan.without), list(plan.places)
+    asked, places = AskedQuestions(without=plan.without), list(plan.places)
     ranking = [name for name in plan.experiments if importance(find(name)) == 0]
     others = [name for name in plan.experiments if name not in ranking]
     left = WORK * clock.budget
     for name in ranking:
         seconds = left * (RANKING if others else 1.0) / len(ranking)
-        blocks = Blocks(
+        blocks = AuditBlocks(
             name, plan.experiments[name], places, {place: cost_of(subject, name, place) for place in places}
         )
         answer, why = ask_in_blocks(subject, blocks, known, seconds, clock, progress)
@@ -71,7 +71,7 @@ def ask_others(
     names: Sequence[str],
     places: Sequence[int],
     left: float,
-    asked: Asked,
+    asked: AskedQuestions,
     progress: Progress,
 ) -> None:
     """First each about LEAST texts, then about as many as fit, named ones first and then the cheapest."""
