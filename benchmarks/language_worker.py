@@ -89,7 +89,12 @@ def main(tool: str, folder: str, text_file: str, threads: int) -> None:
     for line in sys.stdin:
         asked = json.loads(line)
         began = time.process_time()
-        scores = ask(asked["method"], asked["steps"], asked["size"])
+        try:
+            scores = ask(asked["method"], asked["steps"], asked["size"])
+        except (AttributeError, IndexError, RuntimeError, TypeError, ValueError) as error:  # a rival's own failure
+            print(f"{tool}, {asked}: {error}", file=sys.stderr)
+            print("null", file=answers, flush=True)
+            continue
         taken = time.process_time() - began
         print(json.dumps({"seconds": taken, "scores": scores}), file=answers, flush=True)
 

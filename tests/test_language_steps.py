@@ -20,6 +20,8 @@ from heedful.explainers.gradients.gradient import gradient, gradient_x_input
 from heedful.explainers.gradients.integrated import integrated_gradients
 from heedful.explainers.gradients.path import gradients_of
 from heedful.explainers.gradients.steps import StepsPathGradient
+from heedful.explainers.lrp.decomposition import decompose
+from heedful.explainers.lrp.frozen import Frozen
 from heedful.explainers.lrp.relevance import lrp
 from heedful.explainers.perturbation.occlusion import occlusion, omission
 from heedful.explainers.run import explain
@@ -205,3 +207,31 @@ def test_the_text_that_shares_most_is_the_trunk() -> None:
     capped = Trunk.find(codes, np.full(10, 11))
     assert capped is not None
     assert capped.shared.max() == 11
+
+
+@pytest.mark.parametrize("family", EVERY)
+def test_attention_that_takes_relevance_adds_up_too(family: str) -> None:
+    """AttnLRP: another order of words, the same sum."""
+    model = zoo.model(family)
+    batch, target = batch_of(model, steps(model))
+    frozen, attnlrp = (decompose(model.network, batch, target, rule) for rule in ("frozen", "attnlrp"))
+    torch.testing.assert_close(attnlrp.f, frozen.f, atol=1e-5, rtol=1e-5)
+    assert float(attnlrp.missing.max()) < 1e-5
+    assert not torch.allclose(attnlrp.passage, frozen.passage, atol=1e-3)
+    with general(model.network):
+        alone = decompose(model.network, batch, target, "attnlrp")
+    torch.testing.assert_close(attnlrp.passage, alone.passage, atol=1e-5, rtol=1e-4)
+
+
+def test_the_softmax_of_attnlrp_is_its_gradient() -> None:
+    """One head by hand: R = x * gradient, with half of a product for each factor."""
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(1, 1, 4, 3, dtype=torch.float64, requires_grad=True) for _ in range(3))
+    with Frozen((q, k, v), "attnlrp"):
+        out = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+    torch.testing.assert_close(out, torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True))
+    found = torch.autograd.grad(out[..., -1, 0].sum(), (q, k, v))
+    plain = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+    slopes = torch.autograd.grad(plain[..., -1, 0].sum(), (q, k, v))
+    for ours, slope, share in zip(found, slopes, (4, 4, 2), strict=True):
+        torch.testing.assert_close(ours, slope / share)

@@ -6,6 +6,8 @@ What a token could not read, because it was said later, is not a number there.
 
 from __future__ import annotations
 
+import hashlib
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -15,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.errors import Mistake
-from heedful.explanation.drawing import fragment, visible
-from heedful.explanation.matrices import heat_table
+from heedful.explanation.drawing import LEVELS, fragment, visible
+from heedful.explanation.matrices import heat_table, sign_of
 from heedful.explanation.record import Explained
 
 if TYPE_CHECKING:
@@ -55,7 +57,13 @@ class StepMatrix:
         return [(i, float(row[i])) for i in order[:k]]
 
     def html(self) -> str:
-        """A table: hover over a number's cell to see it; colours as everywhere, against the largest of the row."""
+        """The words that were said, of which each shows its sources; under them, folded where they
+        are there, the matrix: hover over a field to see its number."""
+        words, matrix = continuation_html(self), self._matrix_html()
+        return f"{words}<details><summary>as a matrix</summary>{matrix}</details>" if words else matrix
+
+    def _matrix_html(self) -> str:
+        """Colours as everywhere, against the largest of the row."""
         name = visible(self.method)
         return heat_table(
             f"{name}: what was said, by what was read",
@@ -121,7 +129,8 @@ def shown_html(examples: Sequence[Explained]) -> Iterator[str]:
             yield group[0].html()
             continue
         yield f'<div class="hf-text" dir="auto">{escape(visible(group[0].passage.text, 2000))}</div>'
-        yield from (steps_of(group, a.method).html() for a in group[0].attributions)
+        for a in group[0].attributions:
+            yield steps_of(group, a.method).html()
 
 
 def told(group: Sequence[Explained], k: int = 4) -> Iterator[str]:
@@ -138,3 +147,91 @@ def told(group: Sequence[Explained], k: int = 4) -> Iterator[str]:
         failed = [e.id for e in group if (c := e.attribution(a.method).check) is not None and not c.ok]
         if failed:
             yield f"  its own check failed for {len(failed)} of {len(group)} tokens: {', '.join(failed[:3])}"
+
+
+# A continuation as it is read: rest on a word that was said and its sources light up, click it and they stay.
+#
+# Without script, so that it works in notebooks, mails and files: words said are the labels of radio buttons, and what
+# is lit up is chosen by a style. Arrow keys move from word to word. The first choice is all words together.
+
+
+MOST = 20_000  # coloured words of a page; of a longer continuation the matrix alone is drawn
+STYLE = (
+    ".heedful .hf-said-words{display:flex;flex-wrap:wrap;gap:.15em .1em;position:relative;margin:.3em 0 1em}"
+    ".heedful .hf-said-words>input{position:absolute;opacity:0;pointer-events:none}"
+    ".heedful .hf-said-words>label{cursor:pointer;padding:.1em .3em;min-width:1.6em;min-height:1.5em;"
+    "border-bottom:3px solid transparent;white-space:pre-wrap;overflow-wrap:anywhere;border-radius:.2em}"
+    ".heedful .hf-said-words>label small{display:block;opacity:.8;line-height:1.1;white-space:nowrap}"
+    ".heedful .hf-said-words>input:checked+label{border-bottom-color:currentColor}"
+    ".heedful .hf-said-words>input:focus-visible+label{outline:2px solid currentColor;outline-offset:1px}"
+    ".heedful .hf-said-words>.hf-sources{display:none;order:1;flex:0 0 100%}"
+    ".heedful .hf-said-words>input:checked+label+.hf-sources{display:block}"
+    ".heedful .hf-said-words:has(>label:hover)>input:checked+label+.hf-sources{display:none}"
+    ".heedful .hf-said-words>input+label:hover+.hf-sources{display:block!important}"
+)
+
+
+def continuation_html(steps: StepMatrix) -> str:
+    """What was said, word by word with probability and surprisal; of each the words that were read, in colours."""
+    if steps.scores.size > MOST:
+        return ""
+    group = (
+        "hf"
+        + hashlib.blake2b(
+            repr((steps.method, steps.said, steps.read, steps.scores.tobytes())).encode(), digest_size=8
+        ).hexdigest()
+    )
+    sums = steps.sums
+    every = _choice(group, 0, "all words", "their sum", "", _sources(steps, sums, len(steps.read)), True)
+    words = (
+        _choice(
+            group,
+            i + 1,
+            token,
+            f"{p:.2f} · {surprisal(p)} bit",
+            f"probability {p:.3g}, surprisal {surprisal(p)} bit, not {against}" if against else "",
+            _sources(steps, steps.scores[i], int((~np.isnan(steps.scores[i])).sum())),
+        )
+        for i, (token, p, against) in enumerate(
+            zip(steps.said, steps.probabilities.tolist(), steps.told_from, strict=True)
+        )
+    )
+    name = escape(visible(steps.method))
+    return (
+        f"<style>{STYLE}</style>"
+        f'<div class="hf-quiet">{name}: rest on a word that was said to see which words made the model say it; '
+        "click it, and it stays. Under each word its probability and its surprisal.</div>"
+        f'<div class="hf-said-words" role="radiogroup" aria-label="{name}: words that were said">'
+        f"{every}{''.join(words)}</div>"
+    )
+
+
+def surprisal(p: float) -> str:
+    """In bits: -log2 p."""
+    return "∞" if p <= 0 else f"{abs(math.log2(p)):.1f}"
+
+
+def _choice(group: str, number: int, word: str, remark: str, title: str, sources: str, first: bool = False) -> str:
+    told = f' title="{escape(visible(title, 400))}"' if title else ""
+    return (
+        f'<input type="radio" name="{group}" id="{group}-{number}"{" checked" if first else ""}>'
+        f'<label for="{group}-{number}"{told}><bdi>{escape(visible(word))}</bdi><small>{escape(remark)}</small></label>'
+        f'<div class="hf-sources hf-text" dir="auto">{sources}</div>'
+    )
+
+
+def _sources(steps: StepMatrix, scores: NDArray[np.float64], n: int) -> str:
+    """The words that could be read, each in the colour of its score, against the largest of them."""
+    peak = float(np.nanmax(np.abs(scores), initial=0.0)) or 1.0
+    return "".join(_words(steps, scores, n, peak))
+
+
+def _words(steps: StepMatrix, scores: NDArray[np.float64], n: int, peak: float) -> Iterator[str]:
+    for j in range(n):
+        if j == steps.n_prompt:
+            yield ' <span class="hf-quiet">→</span>'
+        value = float(np.nan_to_num(scores[j]))
+        level = round(LEVELS * min(1.0, abs(value) / peak))
+        shade = f' class="hf-{sign_of(value, steps.signed)}{level}"' if level else ""
+        word = escape(visible(steps.read[j].strip() or steps.read[j]))
+        yield f'{" " if j else ""}<span{shade} title="{value:.4g}"><bdi>{word}</bdi></span>'
