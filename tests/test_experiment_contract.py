@@ -39,6 +39,7 @@ FAST: dict[str, list[dict[str, Any]]] = {
     "planted": [{"methods": ["attention", "gradient_x_input", "omission"]}],
     "pointing": [{"methods": ["attention", "omission"], "sentences": 4}],
     "retrain": [{"fractions": [0.5, 0.9]}, {"methods": ["omission"], "fractions": [0.5, 0.7], "recursive": True}],
+    "alignment": [{"methods": ["attention", "omission"]}, {"methods": ["gradient"], "absolute": True}],
     "conicity": [{}],
     "planted_pairs": [{"methods": ["removal_interactions", "omission"]}],
     "contrast_sets": [{"methods": ["attention", "omission"], "shared": 0.1}],

@@ -114,6 +114,7 @@ EXPERIMENTS: Registry[Experiment] = Registry(
         "faithfulness": "heedful.experiments.faithfulness.faithfulness:FAITHFULNESS",
         "planted": "heedful.experiments.ground_truth.planted:PLANTED",
         "pointing": "heedful.experiments.ground_truth.pointing:POINTING",
+        "alignment": "heedful.experiments.ground_truth.alignment:ALIGNMENT",
         "retrain": "heedful.experiments.ground_truth.retrain:RETRAIN",
         "rationales": "heedful.experiments.ground_truth.rationales:RATIONALES",
         "planted_pairs": "heedful.experiments.ground_truth.planted_pairs:PLANTED_PAIRS",

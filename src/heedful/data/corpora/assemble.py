@@ -132,7 +132,14 @@ def assemble_split(given: CorpusRows, split: Split, limit: int | None, seed: int
 def assemble_contents(given: CorpusRows, seed: int) -> dict[Split, list[Content]]:
     """The texts of each split as their rows have them; hardly any is tokenised."""
     splits = _select(given, seed, whole=False).splits
-    return {split: [content_of(r.row.text, r.row.query) for r in rows] for split, rows in splits.items() if rows}
+    return {split: [content_of(r.row.text, _beside(r.row)) for r in rows] for split, rows in splits.items() if rows}
+
+
+def _beside(row: Raw) -> str | None:
+    """What makes a question of a text: its query, or how much of a text has been said."""
+    if row.saying is not None and row.saying.after is not None:
+        return f"{row.saying.after} {row.saying.say}"
+    return row.query
 
 
 def spread_places(size: int, limit: int | None) -> NDArray[np.int64]:

@@ -71,7 +71,8 @@ def scorers(model: Network, config: EvidenceConfig, states: States) -> dict[str,
     return {name: method_scorer(model, name, states) for name in names}
 
 
-def method_scorer(model: Network, name: str, states: States) -> Scorer:
+def method_scorer(model: Network, name: str, states: States, label: int | None = None) -> Scorer:
+    """Of the predicted label, or of one that is the same for all texts."""
     explainer = EXPLAINERS.find(name).with_state(states.get(name))
     explainer.check(model.can)
     options = {"parts": "passage"} if "parts" in explainer.options else {}
@@ -84,14 +85,15 @@ def method_scorer(model: Network, name: str, states: States) -> Scorer:
 
         from heedful.experiments.faithfulness.scores import reads_at_once
 
+        target = output.predicted if label is None else torch.full_like(output.predicted, label)
         whole = np.ones(len(batch), dtype=np.bool_) if limit is None else reads_at_once(batch) <= limit
         if whole.all():
             known = {"output": output} if knows else {}
-            return explainer.run(model, batch, output.predicted, **options, **known).passage
+            return explainer.run(model, batch, target, **options, **known).passage
         found = torch.full(batch.passage.ids.shape, torch.nan, dtype=model.dtype, device=model.device)
         rows = torch.from_numpy(np.flatnonzero(whole)).to(model.device)
         if len(rows):
-            some = explainer.run(model, batch.rows(rows), output.predicted[rows], **options).passage
+            some = explainer.run(model, batch.rows(rows), target[rows], **options).passage
             found[rows] = 0.0
             found[rows, : some.shape[1]] = some.detach().to(found.dtype)
         return found
