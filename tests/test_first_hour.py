@@ -201,7 +201,10 @@ def test_a_table_in_memory_is_not_read_by_the_names_of_its_columns(trained: Run)
     ):
         with pytest.raises(Mistake, match=r"not a DataFrame: one of its columns, frame\['text'\]"):
             ask()
-    assert len(heedful.explain(model(), frame.text, ["attention"])) == 2
+    for given in (frame, 3, iter(["aa"])):
+        with pytest.raises(Mistake, match="give a list of texts, and of queries, not"):
+            model().predict(given)
+    assert len(heedful.explain(model(), frame.text, ["attention"])) == len(model().predict(frame.text)) == 2
     with pytest.raises(Mistake, match=r"is not the name of data: .*frame\.to_csv"):
         heedful.explain(trained.path, methods=["attention"], data=frame)
 

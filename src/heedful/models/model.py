@@ -49,6 +49,9 @@ class Model:
             raise Mistake(f"{self.name} reads one text at a time: it has no use for a query.")
         if isinstance(texts, str) or isinstance(queries, str):
             raise Mistake("give a list of texts, and of queries, not one string.")
+        for given in (texts, queries):  # a loop over a table is over the names of its columns
+            if given is not None and (not hasattr(given, "__len__") or getattr(given, "ndim", 1) != 1):
+                raise Mistake(f"give a list of texts, and of queries, not {short(given)}.")
         if queries is not None and len(queries) != len(texts):
             raise Mistake(f"{len(texts)} texts were given, and {len(queries)} queries: give one for each.")
         check_texts(texts, "text")
