@@ -54,7 +54,7 @@ def test_the_stable_names_of_methods_and_experiments() -> None:
     explainers = (
         "attention rollout attention_flow attention_x_norm value_zeroing gradient gradient_x_input "
         "integrated_gradients lrp occlusion omission mask lime shap "
-        "integrated_hessians removal_interactions shapley_interactions archipelago rationale"
+        "integrated_hessians removal_interactions shapley_interactions archipelago bilrp rationale"
     )
     assert heedful.list_explainers() == [*explainers.split(), "random", "uniform"]
     assert {"correlation", "permutation", "adversarial", "heads"} <= set(heedful.list_experiments())

@@ -147,6 +147,7 @@ EXPLAINERS: Registry[Explainer] = Registry(
         "removal_interactions": "heedful.explainers.interactions:REMOVAL_INTERACTIONS",
         "shapley_interactions": "heedful.explainers.interactions:SHAPLEY_INTERACTIONS",
         "archipelago": "heedful.explainers.interactions:ARCHIPELAGO",
+        "bilrp": "heedful.explainers.interactions:BILRP",
         "rationale": "heedful.explainers.selection:RATIONALE",
         "random": "heedful.explainers.controls:RANDOM",
         "uniform": "heedful.explainers.controls:UNIFORM",
@@ -257,6 +258,7 @@ MODEL_FAMILIES: Registry[ModelFamily] = Registry(
         "run": "heedful.engine.sources.models:RUN_FOLDERS",
         "language": "heedful.engine.sources.language:LANGUAGE_MODELS",
         "places": "heedful.engine.sources.places:PLACES_MODELS",
+        "embedding": "heedful.engine.sources.embedding:EMBEDDING_MODELS",
         "huggingface": "heedful.engine.sources.huggingface:CHECKPOINTS",
     },
 )

@@ -60,6 +60,12 @@ def wrap(model: Any, tokenizer: Any = None, **options: Any) -> Model:
                 raise Mistake(f"{unknown[0]!r} is not an option of a language model. They are: name, language.")
             return wrap_language_model(model, tokenizer, **options)
 
+        if "pooling" in options:
+            from heedful.models.embedding.loading import wrap_embedding_model
+
+            if unknown := sorted(set(options) - {"name", "pooling", "limit"}):
+                raise Mistake(f"{unknown[0]!r} is not an option of an embedding model. They are: name, pooling, limit.")
+            return wrap_embedding_model(model, tokenizer, **options)
         if answered_at_places(type(model).__name__) is not None or "kind" in options:
             from heedful.models.places.loading import wrap_places_model
 

@@ -7,6 +7,7 @@
     edits_attention      network(batch, edit=f), f(layer, weights) -> weights: asked under other weights
     pools_by_attention   one vector of weights decides what is read: encode, attend, decode(h, alpha)
     generates            a token that comes next is a label: `batch.asked` says which one is meant (models/language)
+    compares             two texts are read apart, and the answer is how alike their vectors are: vector(tokens, x)
     selects              select(batch) -> mask, predict(batch, mask): it reads only the words that it selects
     hides_words          words that are hidden (`Tokens.hidden`) keep their place, and nothing attends to them
 
@@ -39,6 +40,7 @@ CAPABILITIES = {
     "edits_attention": "whose prediction can be computed under other attention weights",
     "pools_by_attention": "in which one vector of attention weights pools the states of the words",
     "generates": "that says how probable each next word is",
+    "compares": "that compares two texts by their vectors",
     "selects": "that selects the words that it reads",
     "hides_words": "that can shut single words out of its attention",
 }

@@ -92,3 +92,20 @@ ARCHIPELAGO = Explainer(
     takes_long=True,
     help={"n_pairs": "of the strongest pairs so many are joined to islands, whose words share one score"},
 )
+BILRP = Explainer(
+    "bilrp",
+    "interaction",
+    True,
+    "2 (m + 1) forward, 3 (m + 1) backward for a second text of m tokens",
+    f"{HERE}.bilrp:bilrp",
+    axes="pairs",
+    axiom=Axiom(
+        "conservation gap",
+        0.5,
+        "{missed} of the similarity stands between no two words, but in special tokens, positions and biases",
+    ),
+    needs=frozenset({"differentiable", "compares"}),
+    passes=lambda size: Passes(2 * (size.words[-1] + 3), 3 * (size.words[-1] + 3)),
+    title="BiLRP",
+    citation="Eberle et al. 2022",
+)

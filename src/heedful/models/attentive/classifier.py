@@ -107,7 +107,7 @@ class AttentiveClassifier(nn.Module):
     """The model of Jain & Wallace 2019, section 2, with or without a query: one code path for all tasks."""
 
     # not self_attends: one place attends, not every token
-    can: ClassVar[frozenset[str]] = frozenset(CAPABILITIES) - {"self_attends", "generates", "selects"}
+    can: ClassVar[frozenset[str]] = frozenset(CAPABILITIES) - {"self_attends", "generates", "compares", "selects"}
 
     def __init__(
         self,
