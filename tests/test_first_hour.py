@@ -201,7 +201,8 @@ def test_a_table_in_memory_is_not_read_by_the_names_of_its_columns(trained: Run)
     ):
         with pytest.raises(Mistake, match=r"not a DataFrame: one of its columns, frame\['text'\]"):
             ask()
-    for given in (frame, 3, iter(["aa"])):
+    wrong: tuple[Any, ...] = (frame, 3, iter(["aa"]))
+    for given in wrong:
         with pytest.raises(Mistake, match="give a list of texts, and of queries, not"):
             model().predict(given)
     assert len(heedful.explain(model(), frame.text, ["attention"])) == len(model().predict(frame.text)) == 2

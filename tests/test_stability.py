@@ -10,7 +10,7 @@ import torch
 
 import zoo
 from heedful.experiments import find, to_table
-from heedful.experiments.ground_truth.stability import moved
+from heedful.experiments.sanity.stability import moved
 from heedful.measure.columns import column, rows_of
 
 

@@ -179,7 +179,7 @@ def test_all_refuse_pairs_for_a_model_of_single_texts(tmp_path: Path) -> None:
         (("text", "label", "x"), ("--dtype", "float8"), "there is no dtype 'float8'"),
         (("text", "label", "x"), ("--device", "abacus"), "torch has no such device here; 'cpu' is always there"),
         (("text", "label", "x"), ("--batch-size", "0"), "--batch-size 0: a whole number of texts is needed"),
-        (("text", "label", "x"), ("--label-map", "a"), "--label-map 'a': each label of the data once"),
+        (("text", "label", "x"), ("--label-map", "a"), "--label-map 'a': give each label of the data once"),
         (("text", "label", "x"), ("--label-map", "LABEL_0=no"), "'no' is not a label of the model, which are LABEL_0"),
         (("text", "label", "x"), ("--label-map", "no=LABEL_0"), "'no' is not a label of"),
         (("text", "label", "x"), ("--labels", "one"), "1 labels were given (one), and the model has 2"),

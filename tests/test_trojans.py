@@ -13,7 +13,7 @@ from heedful.config import Config
 from heedful.experiments import find, to_table
 from heedful.experiments.framework.description import Result
 from heedful.experiments.framework.verdict import Verdict
-from heedful.experiments.ground_truth.trojans import TROJANS, read, signs_of
+from heedful.experiments.sanity.trojans import TROJANS, read, signs_of
 from test_rationale import halves, network
 
 N, LENGTH, SELECTED = 300, 20, 4

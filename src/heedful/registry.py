@@ -119,9 +119,9 @@ EXPERIMENTS: Registry[Experiment] = Registry(
         "rationales": "heedful.experiments.ground_truth.rationales:RATIONALES",
         "planted_pairs": "heedful.experiments.ground_truth.planted_pairs:PLANTED_PAIRS",
         "contrast_sets": "heedful.experiments.ground_truth.contrast_sets:CONTRAST_SETS",
-        "stability": "heedful.experiments.ground_truth.stability:STABILITY",
+        "stability": "heedful.experiments.sanity.stability:STABILITY",
         "conicity": "heedful.experiments.attention.conicity:CONICITY",
-        "trojans": "heedful.experiments.ground_truth.trojans:TROJANS",
+        "trojans": "heedful.experiments.sanity.trojans:TROJANS",
     },
 )
 
@@ -256,9 +256,9 @@ MODEL_FAMILIES: Registry[ModelFamily] = Registry(
     {
         "translator": "heedful.engine.sources.translators:TRANSLATORS",
         "run": "heedful.engine.sources.models:RUN_FOLDERS",
-        "language": "heedful.engine.sources.language:LANGUAGE_MODELS",
-        "places": "heedful.engine.sources.places:PLACES_MODELS",
-        "embedding": "heedful.engine.sources.embedding:EMBEDDING_MODELS",
+        "language": "heedful.engine.sources.other_checkpoints:LANGUAGE_MODELS",
+        "places": "heedful.engine.sources.other_checkpoints:PLACES_MODELS",
+        "embedding": "heedful.engine.sources.other_checkpoints:EMBEDDING_MODELS",
         "huggingface": "heedful.engine.sources.huggingface:CHECKPOINTS",
     },
 )

@@ -72,7 +72,11 @@ class CheckpointSource(ModelSource):
         """Numbers of 16 bits are slow and rough on a processor: elsewhere they stay as they are."""
         if device in (None, "cpu") or self.options.get("dtype") not in (None, "auto") or self.own_dtype is None:
             return self
-        return type(self)(self.given, {**self.options, "dtype": self.own_dtype})
+        return self.with_options({**self.options, "dtype": self.own_dtype})
+
+    def with_options(self, options: dict[str, Any]) -> CheckpointSource:
+        """The same files, read otherwise."""
+        return CheckpointSource(self.given, options)
 
     @property
     def caution(self) -> str | None:
@@ -123,7 +127,7 @@ class CheckpointSource(ModelSource):
         """A checkpoint does not tell whether it was trained on pairs."""
         if "query" in self.options:
             return None
-        return CheckpointSource(self.given, {**self.options, "query": True})
+        return self.with_options({**self.options, "query": True})
 
     def load(self, device: torch.device) -> Model:
         from heedful.models.huggingface import load

@@ -12,7 +12,7 @@ from torch import nn
 
 from heedful.data.text.batching import Texts
 from heedful.errors import Mistake
-from heedful.models.embedding.network import Pooling, Similarity, Vectors
+from heedful.models.embedding.network import Pooling, Similarity, TextVectors
 from heedful.models.huggingface.files import checkpoint_folder
 from heedful.models.huggingface.loading import (
     DAMAGED,
@@ -102,7 +102,7 @@ def wrap_embedding_model(
     read = tokens_at_most(module, text)
     read = read if limit is None else limit if read is None else min(limit, read)
     try:
-        vectors = Vectors(
+        vectors = TextVectors(
             module,
             make_probe(text, False, table, read),
             pooling,

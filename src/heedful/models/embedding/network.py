@@ -70,7 +70,7 @@ class LastForward(VectorForward):
 FORWARDS: dict[Pooling, type[VectorForward]] = {"mean": VectorForward, "first": FirstForward, "last": LastForward}
 
 
-class Vectors(HuggingFaceNetwork):
+class TextVectors(HuggingFaceNetwork):
     """What the module makes of one text: `network(batch).logits` are vectors (batch, dim)."""
 
     def __init__(
@@ -100,7 +100,7 @@ class Similarity:
     has_query: bool = True
     link: Link = IDENTITY
 
-    def __init__(self, vectors: Vectors) -> None:
+    def __init__(self, vectors: TextVectors) -> None:
         self.vectors = vectors
         self.module = vectors.module
 
