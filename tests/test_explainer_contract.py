@@ -159,7 +159,7 @@ def test_what_the_model_provably_ignores_gets_nothing(name: str, encoder: Encode
 
 
 SHIFT_INVARIANT = {"attention", "gradient", "omission", "mask", "lime", "shap", "random", "uniform"} | {
-    *("removal_interactions", "shapley_interactions", "archipelago")
+    *("sources", "removal_interactions", "shapley_interactions", "archipelago")
 }
 
 

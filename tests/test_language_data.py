@@ -159,6 +159,8 @@ def test_planted_facts_are_where_they_are_said_to_be(copies: int) -> None:
         tell = [s for s in made.sentences if f" {made.say}." in s and name in s.split()[:4]]
         assert sorted(tell) == sorted(marked)  # no other sentence tells it
         assert any(made.instead in s for s in made.sentences)
+        assert len(made.sentences) == 12
+    assert len(planted_fact(np.random.default_rng(0), copies, 32).sentences) == 32
 
 
 @pytest.mark.parametrize(

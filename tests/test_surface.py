@@ -42,7 +42,9 @@ def test_starting_needs_nothing_heavy(code: str) -> None:
 
 
 def test_the_public_names() -> None:
-    names = "Explanation Mistake adversary audit counterfactual explain list_corpora list_experiments list_explainers"
+    names = (
+        "Explanation Mistake adversary audit cite counterfactual explain list_corpora list_experiments list_explainers"
+    )
     assert " ".join(sorted(heedful.__all__)) == f"{names} load run train wrap"
     for name in heedful.__all__:
         assert getattr(heedful, name).__doc__
@@ -53,7 +55,7 @@ def test_the_public_names() -> None:
 def test_the_stable_names_of_methods_and_experiments() -> None:
     explainers = (
         "attention rollout attention_flow attention_x_norm value_zeroing gradient gradient_x_input "
-        "integrated_gradients lrp occlusion omission mask lime shap "
+        "integrated_gradients lrp occlusion omission mask lime shap sources "
         "integrated_hessians removal_interactions shapley_interactions archipelago bilrp rationale"
     )
     assert heedful.list_explainers() == [*explainers.split(), "random", "uniform"]
@@ -63,7 +65,20 @@ def test_the_stable_names_of_methods_and_experiments() -> None:
     )
 
 
-COMMANDS = ["demo", "data", "train", "explain", "adversary", "run", "study", "audit", "report", "serve", "doctor"]
+COMMANDS = [
+    "demo",
+    "data",
+    "train",
+    "explain",
+    "cite",
+    "adversary",
+    "run",
+    "study",
+    "audit",
+    "report",
+    "serve",
+    "doctor",
+]
 
 
 @pytest.mark.parametrize("name", COMMANDS)

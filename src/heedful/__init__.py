@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         train,
         wrap,
     )
+    from heedful.api.language import cite
     from heedful.auditing.ask.audit import audit
     from heedful.errors import Mistake
     from heedful.explanation.explanation import Explanation
@@ -42,6 +43,7 @@ _PUBLIC = {
     "Mistake": "heedful.errors",
     "adversary": "heedful.api",
     "audit": "heedful.auditing.ask.audit",
+    "cite": "heedful.api.language",
     "counterfactual": "heedful.api",
     "explain": "heedful.api",
     "list_corpora": "heedful.api",
@@ -58,6 +60,7 @@ __all__ = [
     "Mistake",
     "adversary",
     "audit",
+    "cite",
     "counterfactual",
     "explain",
     "list_corpora",

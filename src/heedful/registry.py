@@ -143,6 +143,7 @@ EXPLAINERS: Registry[Explainer] = Registry(
         "mask": "heedful.explainers.perturbation:MASK",
         "lime": "heedful.explainers.perturbation:LIME",
         "shap": "heedful.explainers.perturbation:SHAP",
+        "sources": "heedful.explainers.sources:SOURCES",
         "integrated_hessians": "heedful.explainers.interactions:INTEGRATED_HESSIANS",
         "removal_interactions": "heedful.explainers.interactions:REMOVAL_INTERACTIONS",
         "shapley_interactions": "heedful.explainers.interactions:SHAPLEY_INTERACTIONS",

@@ -9,10 +9,11 @@ from __future__ import annotations
 from heedful.api.changes import counterfactual
 from heedful.api.experiments import Answers, run
 from heedful.api.explaining import explain_to, parts_of
+from heedful.api.inputs import read_texts
 from heedful.api.lists import list_corpora, list_experiments, list_explainers
 from heedful.api.models import configure, load, train, train_config, wrap
 from heedful.api.pages import write_report
-from heedful.api.words import adversary, explain, read_texts, write
+from heedful.api.words import adversary, explain, write
 
 __all__ = [
     "Answers",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heedful.api.words import asked_of, explain_examples, write
+from heedful.data.text.units import Units
 from heedful.engine.explaining.parts import PART, Parts
 from heedful.engine.running.progress import Progress
 from heedful.engine.sources.subject import Subject
@@ -54,7 +55,7 @@ def explain_to(
         with whole_file(output) as partial:
             write_parquet(found.columns, found.run, partial, beside_of(found, own))
         return
-    chosen, states = asked_of(subject, loaded, examples, methods, progress, options)
+    chosen, states, options = asked_of(subject, loaded, examples, methods, progress, options)
     asked = tuple(one.as_given() for one in chosen)
     job = Job(subject.source, asked, target, options, states, subject.device, subject.batch_size)
     parts.make()
@@ -110,6 +111,10 @@ def parts_of(
     asked = {
         "model": subject.source.fingerprint,
         "texts": [example.passage.text for example in examples],
+        "units": [
+            example.passage.offsets.tolist() if isinstance(example.passage, Units) else None for example in examples
+        ],
+        "asked": [repr(example.asked) for example in examples],
         "queries": [None if example.query is None else example.query.text for example in examples],
         "methods": [one.as_given() for one in chosen],
         "target": target,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heedful.api.models import load, open_run, subject_options
+from heedful.data.text.units import example_in_units
 from heedful.engine.running.progress import Progress
 from heedful.engine.sources.subject import Subject
 from heedful.errors import Mistake, short
@@ -18,7 +18,7 @@ from heedful.explanation import drawing as colours
 from heedful.explanation.drawing import Pair, Pairs, visible
 from heedful.explanation.explanation import Explanation
 from heedful.files import check_name, whole_file
-from heedful.records import Example
+from heedful.records import Example, NextToken
 
 if TYPE_CHECKING:
     from heedful.explainers.methods import Method
@@ -47,6 +47,8 @@ def explain(
     instead: str | Sequence[str] | None = None,
     tokens: int | None = None,
     word: str | int | None = None,
+    whole: bool = False,
+    units: str | Sequence[str] = "word",
     progress: Progress | None = None,
     **options: Any,
 ) -> Explanation:
@@ -62,11 +64,14 @@ def explain(
 
     Of a language model `texts` are prompts, or chats (messages of role and content). Explained is each token of what it
     is to `say`, of the word that it would say next, or of so many `tokens`; with `instead`, why it says the one and not
-    the other, in the token in which the two begin to differ.
+    the other, in the token in which the two begin to differ; with `whole`, the log probability of all that it says.
 
     Of a tagger each entity that it finds is explained, or the `word` that is named; `target` is a label, `instead`
     another. Of a masked language model `say` and `instead` are words for the gap, of one that marks an answer
     (`queries` are the questions) words of the text.
+
+    `units`: "sentence" or "paragraph", or passages of the text: scores are then those of units, and methods that leave
+    words out leave out whole units. Words of no unit stay as they are.
     """
     progress = progress or Progress(quiet=True)
     told = subject_options(
@@ -84,15 +89,15 @@ def explain(
         from heedful.api.language import explained
 
         given = texts if data is None else [*subject.read(limit).examples.values()]
-        examples = explained(loaded, given, target, say, instead, tokens)
+        examples = explained(loaded, given, target, say, instead, tokens, whole)
         target = loaded.labels[1]
     elif loaded.task == "places":
-        if tokens is not None:
-            raise Mistake(f"{loaded.name} says no tokens in a row: tokens is for language models.")
+        if tokens is not None or whole:
+            raise Mistake(f"{loaded.name} says no tokens in a row: tokens and whole are for language models.")
         given = ([] if texts is None else texts) if data is None else [*subject.read(limit).examples.values()]
         examples = about_places(loaded, given, queries, target, say, instead, word)
         target = loaded.labels[1]
-    elif (stray := refused(say=say, instead=instead, tokens=tokens, word=word)) is not None:
+    elif (stray := refused(say=say, instead=instead, tokens=tokens, word=word, whole=whole or None)) is not None:
         raise Mistake(
             f"{loaded.name} is a classifier: {stray} is for language models and for models that "
             "answer at places of a text."
@@ -101,6 +106,7 @@ def explain(
         examples = [*subject.read(limit).examples.values()]
     else:
         examples = as_examples(loaded, [] if texts is None else texts, queries)
+    examples = [example_in_units(example, units) for example in examples]
     return explain_examples(subject, loaded, examples, methods, target, progress=progress, **options)
 
 
@@ -117,7 +123,7 @@ def explain_examples(
     """`loaded` is the model of the subject."""
     from heedful.explainers.run import explain as run_explain
 
-    chosen, states = asked_of(subject, loaded, examples, methods, progress, options)
+    chosen, states, options = asked_of(subject, loaded, examples, methods, progress, options)
     with progress.bar("explain", total=len(examples)) as bar:
         return run_explain(loaded, examples, chosen, target, bar.advance, states, **options)
 
@@ -129,8 +135,9 @@ def asked_of(
     methods: Sequence[Method] | None,
     progress: Progress,
     options: Mapping[str, Any],
-) -> tuple[list[Any], dict[str, Mapping[str, Any]]]:
-    """The methods, where none were named those that apply, and what they have learnt."""
+) -> tuple[list[Any], dict[str, Mapping[str, Any]], dict[str, Any]]:
+    """The methods, where none were named those that apply, what they have learnt, and the options that all get."""
+    from heedful.api.language import of_phrases
     from heedful.engine.tasks.plan import that_learn
     from heedful.explainers import EXPLAINERS
     from heedful.explainers.methods import parse_methods, usual
@@ -151,7 +158,9 @@ def asked_of(
     if learning and subject.source.place is not None:
         run = subject.run if subject.run is not None else open_run(subject.source.place)
         states = fit_explainers(run, learning, subject.data_dirs, progress)
-    return chosen, states
+    if any(isinstance(example.asked, NextToken) and example.asked.phrase for example in examples):
+        chosen, options = of_phrases(chosen, options, methods is not None)
+    return chosen, states, dict(options)
 
 
 def fit_explainers(
@@ -269,27 +278,6 @@ def check_examples(model: Model, examples: Sequence[Example]) -> None:
             raise Mistake(
                 f"example {example.id!r} has the label number {example.label}; {model.name} has {len(model.labels)}."
             )
-
-
-def read_texts(texts: Sequence[str], file: Path | None) -> list[str]:
-    """Texts as they were typed, then those of a file, one a line; "-" is standard input."""
-    if file is None:
-        if not texts:
-            raise Mistake("give at least one TEXT, or --file, or --data.")
-        return list(texts)
-    try:
-        raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-    except OSError as error:
-        raise Mistake(f"--file {file}: {error.strerror}.") from None
-    lines = []
-    for number, line in enumerate(raw.splitlines(), 1):
-        try:
-            lines.append(line.decode())
-        except UnicodeDecodeError:
-            raise Mistake(f"{file}, line {number}: this is not UTF-8.") from None
-        if not lines[-1].strip():
-            raise Mistake(f"{file}, line {number}: the text is empty.")
-    return [*texts, *lines]
 
 
 def write(shown: Explanation | Pairs, path: Path) -> None:

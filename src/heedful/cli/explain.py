@@ -1,4 +1,4 @@
-"""`heedful explain` and `heedful adversary`: what is shown over the words of texts."""
+"""`heedful explain`, `heedful cite` and `heedful adversary`: what is shown over the words of texts."""
 
 from __future__ import annotations
 
@@ -53,6 +53,7 @@ NOT_OPTIONS = {
     "progress": "leave it out",
     "workers": "give it by --workers",
     "engine": "give it by --engine",
+    "units": "give them by --units",
     "model": "give the model first",
     "texts": "give the texts after the model",
     "output": "give the file by --output",
@@ -108,6 +109,16 @@ def explain(
             help="Language models: JSON file with a conversation (messages with role and content) as the prompt."
         ),
     ] = None,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Of a language model: the log probability of all that it says, as one.")
+    ] = False,
+    units: Annotated[
+        str,
+        typer.Option(
+            metavar="word|sentence|paragraph|FILE",
+            help="What is scored, and left out, as one; FILE lists passages of the text, one a line.",
+        ),
+    ] = "word",
     of: Annotated[str | None, typer.Option(help="What to explain: logit or probability.")] = None,
     n_steps: Annotated[int | None, typer.Option(help="Number of steps for integrated gradients.")] = None,
     baselines: Baselines = None,
@@ -151,6 +162,8 @@ def explain(
 
     Example: heedful explain runs/sst-bilstm-additive-s0-1a2b3c4d "a waste of time" -m attention -m lrp:epsilon=0.01
 
+    Example: heedful explain my-checkpoint "Slow at first. Then it flies." --units sentence -m sources
+
     Example: heedful explain my-language-model "The keys to the cabinet" --say are --instead is -m lrp
 
     Example: heedful explain my-tagger "Angela Merkel visited Paris" --word Paris --instead PER
@@ -159,6 +172,7 @@ def explain(
     from heedful.api.language import explained, read_chat
     from heedful.api.words import about_places, as_examples, explain_examples, refused
     from heedful.data.formats.tables import file_format
+    from heedful.data.text.units import example_in_units, read_units
     from heedful.engine.sources.subject import Subject
 
     given = {
@@ -172,6 +186,7 @@ def explain(
     of_methods = combine(
         {name: value for name, value in given.items() if value is not None}, parse_settings(setting or [])
     )
+    kind = read_units(units)
     progress = options.watched(quiet or output_format is Format.json)
     how = reading(split, queries=bool(query))
     if file is not None and file_format(file) is not None:
@@ -190,16 +205,20 @@ def explain(
     if subject.source.task == "generation":
         loaded = subject.load()
         given_prompts = [*prompts, *typed] if data is None else [*subject.read(limit).examples.values()]
-        examples = explained(loaded, given_prompts, target, say, instead, tokens)
+        examples = explained(loaded, given_prompts, target, say, instead, tokens, whole)
         target = loaded.labels[1]
     elif subject.source.task == "places":
-        if tokens is not None or chat is not None:
-            raise Mistake(f"{subject.source.name} writes no text: --tokens and --chat are for language models.")
+        if tokens is not None or chat is not None or whole:
+            raise Mistake(
+                f"{subject.source.name} writes no text: --tokens, --whole and --chat are for language models."
+            )
         loaded = subject.load()
         asked = typed if data is None else [*subject.read(limit).examples.values()]
         examples = about_places(loaded, asked, query or None, target, say, instead, word)
         target = loaded.labels[1]
-    elif (stray := refused(say=say, instead=instead, tokens=tokens, chat=chat, word=word)) is not None:
+    elif (
+        stray := refused(say=say, instead=instead, tokens=tokens, chat=chat, word=word, whole=whole or None)
+    ) is not None:
         raise Mistake(
             f"{subject.source.name} is a classifier: --{stray} is for language models and for "
             "models that answer at places of a text."
@@ -208,6 +227,7 @@ def explain(
         examples = [*subject.read(limit).examples.values()]
     else:
         examples = as_examples(subject.load(), typed, query or None)
+    examples = [example_in_units(example, kind) for example in examples]
     if dry_run:
         parts = output and api.parts_of(output, subject, examples, method, target, **of_methods)
         left = parts.left if parts else len(examples)
@@ -230,6 +250,66 @@ def combine(named: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
         if name in NOT_OPTIONS:
             raise Mistake(f"--set {name}: this is not an option of a method: {NOT_OPTIONS[name]}.")
     return named | settings
+
+
+def cite(
+    model: Annotated[Path, typer.Argument(help="A language model: a Hugging Face folder or id.")],
+    question: Annotated[str, typer.Argument(help="The question that the documents are to answer.")],
+    context: Annotated[
+        list[Path], typer.Option("--context", "-c", help="A document, as a text file; repeat for more.")
+    ],
+    say: Annotated[
+        str | None, typer.Option(help="The answer whose sources are looked for. Otherwise the model's own.")
+    ] = None,
+    units: Annotated[str, typer.Option(help="What is cited: sentence, paragraph or document.")] = "sentence",
+    tokens: Annotated[int, typer.Option(min=1, help="Tokens of the model's answer, at most.")] = 48,
+    passes: Annotated[
+        int, typer.Option(min=1, help="All subsets of the sources are asked about where they are no more than this.")
+    ] = 256,
+    ablations: Annotated[int, typer.Option(min=8, help="Random ablations, where there are more subsets.")] = 64,
+    top: Annotated[int, typer.Option(min=1, help="Sources of each statement that are shown.")] = 3,
+    seed: Annotated[int, typer.Option(min=0, help="Of the random ablations.")] = 0,
+    device: options.Device = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write here: .json or .txt.")] = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Answer a question from documents, and show which sentences made the model say so.
+
+    A statement is called unsupported if leaving out no source changes it by more than chance.
+
+    Example: heedful cite my-language-model --context report.txt --context notes.txt "Who signed the contract?"
+    """
+    from heedful.api.inputs import read_documents
+    from heedful.api.language import cite as cite_documents
+    from heedful.files import whole_file
+
+    if output is not None:
+        options.check_output(output, "--output")
+        if output.suffix not in (".json", ".txt"):
+            raise Mistake(f"--output {output}: the ending must be .json or .txt.")
+    documents = read_documents(context)
+    progress = options.watched(quiet or as_json)
+    progress.say(f"cite: {len(documents)} document{'s' if len(documents) != 1 else ''}")
+    found = cite_documents(
+        model,
+        documents,
+        question,
+        say,
+        device=device,
+        units=units,
+        tokens=tokens,
+        passes=passes,
+        ablations=ablations,
+        seed=seed,
+    )
+    if output is not None:
+        text = found.to_json() if output.suffix == ".json" else found.to_text(top) + "\n"
+        with whole_file(output) as partial:
+            partial.write_text(text, encoding="utf-8")
+        typer.echo(str(output))
+    else:
+        typer.echo(found.to_json() if as_json else found.to_text(top))
 
 
 def adversary(

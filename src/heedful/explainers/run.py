@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from heedful.data.text.batching import Encoded, Ints, cut
+from heedful.data.text.units import Units
 from heedful.errors import Mistake
 from heedful.explainers import find
 from heedful.explainers.collect import Call, Collector
@@ -80,9 +81,10 @@ def explain(
                 continue
             collector.add(group[indices], batch, p, targets, scores)
             on_done(len(indices))
-    return Explanation.of_columns(
-        check_columns(collector.columns(model.labels, model.network.link.answers)), model.name
-    )
+    columns = collector.columns(model.labels, model.network.link.answers)
+    found = Explanation.of_columns(check_columns(columns), model.name)
+    in_units = any(isinstance(example.passage, Units) for example in examples)
+    return found.by_word() if in_units else found  # the words of a text in units are its units
 
 
 def _cut(model: Model, encoded: Encoded, texts: int, budget: int) -> list[Ints]:

@@ -21,6 +21,7 @@ from torch import Tensor
 from heedful.data.corpora.labels import check_names
 from heedful.data.text.batching import Texts
 from heedful.data.text.tokenise import Tokenizer, tokenizer
+from heedful.data.text.units import Units
 from heedful.errors import Mistake, one_of, short
 from heedful.models.link import IDENTITY, SIGMOIDS, SOFTMAX, Link
 from heedful.models.model import Model
@@ -64,6 +65,9 @@ class StringEncoder:
 
     def encode(self, texts: Sequence[Words], part: Part = "passage") -> Texts:
         known: dict[int, Words] = {}
+        for given in texts:
+            if isinstance(given, Units):
+                given.whole()
         begins = [number_of(words, known) for words in texts]
         lengths = np.array([len(words) for words in texts], dtype=np.int64)
         flat = [np.arange(begin, begin + n) for begin, n in zip(begins, lengths.tolist(), strict=True)]

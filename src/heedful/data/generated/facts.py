@@ -114,7 +114,9 @@ def planted_fact(rng: np.random.Generator, copies: int = 1, sentences: int = SEN
     rivals = [asked.says.format(name=who, value=of) for who, of in zip(people, others[:RIVALS], strict=False)]
     own = [drawn(kind, name) for kind in kinds[:2]]
     rest = sentences - len(facts) - len(rivals) - len(own)
-    fill = [drawn(kinds[int(rng.integers(len(kinds)))], who) for who in people[RIVALS : RIVALS + max(0, rest)]]
+    others_of = people[RIVALS:]  # of more sentences than people each says several things
+    about = (others_of[i % len(others_of)] for i in range(max(0, rest)))
+    fill = [drawn(kinds[int(rng.integers(len(kinds)))], who) for who in about]
     every = [*facts, *rivals, *own, *fill]
     order = rng.permutation(len(every)).tolist()
     return PlantedFact(

@@ -15,6 +15,7 @@ from heedful.config import ModelConfig
 from heedful.data.text.batching import Texts
 from heedful.data.text.sentences import sentence_numbers
 from heedful.data.text.tokenise import Tokenizer, tokenizer
+from heedful.data.text.units import Units
 from heedful.errors import Mistake
 from heedful.records import Part, Reserved, TokenizerName, Words
 
@@ -120,6 +121,8 @@ class WordEncoder:
 
     def encode(self, texts: Sequence[Words], part: Part = "passage") -> Texts:
         flat: list[int] = []
+        grouped = [text if isinstance(text, Units) else None for text in texts]
+        texts = [text.words if isinstance(text, Units) else text for text in texts]
         for text in texts:
             flat += (START, *self.vocabulary.ids(text), END)
         lengths = np.array([len(text) + 2 for text in texts], dtype=np.int64)
@@ -128,10 +131,20 @@ class WordEncoder:
         first = len(self.vocabulary) if self.separate and part == "query" else 0
         reserved = Reserved(pad=first + PAD, unknown=first + UNK)
         ids = np.array(flat, dtype=np.int64) + first
-        return Texts(ids, lengths, begins, reserved=reserved, sentence_index=index)
+        if all(group is None for group in grouped):
+            return Texts(ids, lengths, begins, reserved=reserved, sentence_index=index)
+        whose = [
+            np.arange(len(text)) if group is None else group.whole() for text, group in zip(texts, grouped, strict=True)
+        ]
+        word = np.concatenate([part for one in whose for part in (NONE, one, NONE)])
+        return Texts(ids, lengths, begins, word >= 0, word, reserved, index)
 
     def pieces(self, words: Words, part: Part = "passage") -> Words:
-        return words
+        if not isinstance(words, Units):
+            return words
+        at = np.flatnonzero(words.of >= 0)
+        forms = words.words.forms
+        return Words(words.text, tuple(forms[i] for i in at), words.words.offsets[at])
 
     def knows(self, words: Words) -> list[bool]:
         return [form in self.vocabulary for form in words.forms]

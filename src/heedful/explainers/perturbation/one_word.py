@@ -87,7 +87,8 @@ def change_each_word(
         raise Mistake("this model reads no query, so there is no query to explain.")
     request = OneWordRequest(operator, token, internal_batch_size, progress)
     with evaluating(model), torch.no_grad():
-        if not general and has_structure(model):
+        grouped = batch.passage.word_index is not None  # several tokens go at once
+        if not general and has_structure(model) and not grouped:
             if part == "query":
                 assert batch.query is not None
                 return _unchanged(_query(model, batch, request), batch.query, request)

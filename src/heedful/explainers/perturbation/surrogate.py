@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from math import comb
 from threading import Lock
 from typing import Any, Literal, NamedTuple
 
@@ -25,6 +24,7 @@ from heedful.explainers.gradients.gradient import Parts, explained_parts
 from heedful.explainers.options import Samples
 from heedful.explainers.perturbation.edits import Edits
 from heedful.explainers.perturbation.perturb import predict
+from heedful.explainers.sources.subsets import all_subsets, values_of
 from heedful.models.link import Of
 from heedful.models.network import Network
 from heedful.records import Batch, Part, Tokens
@@ -105,7 +105,7 @@ def lime(
                     values, gap = linear(np.concatenate(keeps), np.concatenate(answers), rng)
                     return Fitted(values, gap, 1.0, error / scale if scale else 0.0)
 
-    return _explain(model, batch, target, fit, of, operator, token, seed, parts, internal_batch_size)
+    return explain_subsets(model, batch, target, fit, of, operator, token, seed, parts, internal_batch_size)
 
 
 def shap(
@@ -140,7 +140,7 @@ def shap(
 
     def fit(f: Function, words: int, rng: np.random.Generator) -> Fitted:
         if _all_subsets(words, n_permutations):
-            values = shapley(f, words)
+            values = values_of(f(all_subsets(words)), "shapley")
             return Fitted(values, 0.0, float(np.abs(values).max()), 0.0)
         rounds = [_from_orders(library, f, words, half, rng) for _ in range(2)]
         while True:
@@ -149,7 +149,7 @@ def shap(
                 return Fitted(np.mean(rounds, axis=0), error, scale, error / scale if scale else 0.0)
             rounds.append(_from_orders(library, f, words, half, rng))
 
-    return _explain(model, batch, target, fit, of, operator, token, seed, parts, internal_batch_size)
+    return explain_subsets(model, batch, target, fit, of, operator, token, seed, parts, internal_batch_size)
 
 
 def _budget(what: str, least: int, most: int | None, tolerance: float) -> int:
@@ -172,18 +172,6 @@ def _all_subsets(words: int, n_permutations: int) -> bool:
     return bool(2**words <= n_permutations * (2 * words + 1))
 
 
-def shapley(f: Function, words: int) -> Floats:
-    """By the definition: sum over subsets S without word i of |S|! (n - |S| - 1)! / n! (f(S with i) - f(S))."""
-    subsets = (np.arange(2**words)[:, None] >> np.arange(words) & 1).astype(np.bool_)  # (2^n, n)
-    value, size = f(subsets), subsets.sum(1)
-    weight = np.array([1 / (words * comb(words - 1, k)) for k in range(words)])
-    found = np.empty(words)
-    for i in range(words):
-        without = np.flatnonzero(~subsets[:, i])
-        found[i] = (weight[size[without]] * (value[without | 1 << i] - value[without])).sum()
-    return found
-
-
 def _from_orders(library: Any, f: Function, words: int, orders: int, rng: np.random.Generator) -> Floats:
     """The library's estimate from so many random orders."""
 
@@ -197,7 +185,7 @@ def _from_orders(library: Any, f: Function, words: int, orders: int, rng: np.ran
     return np.asarray(explained.values, dtype=np.float64).reshape(words)
 
 
-def _explain(
+def explain_subsets(
     model: Network,
     batch: Batch,
     target: Tensor,

@@ -4,6 +4,9 @@ Every row becomes one decision between two tokens, the first in which `say` and 
 has been said. Where a row has no `instead`, it is the token that the model finds best beside the one it says; where it
 has no `say`, that is what the model would say, and nobody knows whether it is right. So a model decides rightly if it
 finds `say` more probable, and every question that is put to classifiers has a meaning.
+
+Where the evidence is whole sentences (a planted fact among others), the sentences of its lines are units, one of which
+should be found; the words that ask are of no unit, and are neither scored nor removed.
 """
 
 from __future__ import annotations
@@ -12,12 +15,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from heedful.data.corpora.assemble import positions
+from heedful.data.formats.rows import Spans
 from heedful.data.prompts import ELSE
+from heedful.data.text.units import spans_of, with_spans
 from heedful.errors import Mistake
 from heedful.models.language.model import LanguageModel
 from heedful.models.language.prompts import Prompt
 from heedful.models.model import Model
-from heedful.records import Example, NextToken
+from heedful.records import Example, NextToken, Words
 
 RIGHT = 1  # the number of `say` among the two answers
 
@@ -43,14 +48,38 @@ def decision(model: LanguageModel, example: Example) -> Example:
             made = _against_next_best(model, example, say, instead)
     except Mistake as mistake:
         raise Mistake(f"{example.id}: {mistake}") from None
-    spans = [tuple(example.passage.offsets[i].tolist()) for i in example.evidence or ()]
-    marked = None if example.evidence is None else positions(prompt.offsets, tuple(spans))
+    spans = tuple((int(a), int(b)) for a, b in example.passage.offsets[list(example.evidence or ())])
+    passage = prompt if example.marks else in_sentences(prompt, spans)
+    marked = None if example.evidence is None else positions(passage.offsets, spans)
     marks = tuple(
         (name, positions(prompt.offsets, tuple(tuple(example.passage.offsets[i].tolist()) for i in words)))
         for name, words in example.marks
     )
     label = None if say is None else RIGHT
-    return replace(made, id=example.id, evidence=marked, label=label, saying=example.saying, marks=marks)
+    return replace(
+        made, id=example.id, passage=passage, evidence=marked, label=label, saying=example.saying, marks=marks
+    )
+
+
+def in_sentences(prompt: Words, evidence: Spans) -> Words:
+    """The sentences of the lines that hold evidence, if this is whole sentences, and not all of them; else the words.
+
+    evidence: characters of the prompt, of each word that is evidence.
+    """
+    if not evidence or not len(prompt):
+        return prompt
+    begin = prompt.text.rfind("\n", 0, evidence[0][0]) + 1
+    end = prompt.text.find("\n", evidence[-1][1])
+    end = len(prompt.text) if end < 0 else end
+    try:
+        spans = [(a, b) for a, b in spans_of(prompt, "sentence") if begin <= a and b <= end]
+    except Mistake:  # one sentence
+        return prompt
+    words = prompt.offsets.tolist()
+    marked = [(a, b) for a, b in words if any(a < y and b > x for x, y in evidence)]
+    held = [(x, y) for x, y in spans if any(x <= a and b <= y for a, b in marked)]
+    inside = [(a, b) for a, b in words if any(x <= a and b <= y for x, y in held)]
+    return with_spans(prompt, spans) if inside == marked and len(held) < len(spans) else prompt
 
 
 def _word_after(model: LanguageModel, example: Example, prompt: Prompt, after: str) -> Example:

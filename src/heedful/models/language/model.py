@@ -139,6 +139,15 @@ class LanguageModel(Model):
             if i >= first
         ]
 
+    def phrase(self, prompt: Prompt, say: Sequence[int], name: str = "prompt 1", first: int = 0) -> Example:
+        """One example for all tokens of a continuation from `first` on: are they said, one after the other?"""
+        self._check_room(prompt, len(say))
+        *before, last = say[first:]
+        said = self.text.said(say[:-1]) if len(say) > 1 else None
+        title = self.text.said(say[first:]).text
+        asked = NextToken((last,), None, (ELSE, title if title.strip() else self.name_of(last)), 0, tuple(before))
+        return Example(f"{name}, {len(say) - first} tokens", prompt, query=said, asked=asked)
+
     def _contrast(self, prompt: Prompt, say: Sequence[int], instead: Sequence[int], name: str) -> Example:
         self._check_room(prompt, max(len(say), len(instead)))
         same = next((i for i, (a, b) in enumerate(zip(say, instead, strict=False)) if a != b), None)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.data.text.batching import Texts
+from heedful.data.text.units import Units
 from heedful.errors import Mistake, short
 from heedful.models.huggingface.text import PieceEncoder, word_of
 from heedful.models.sequence import SpecialTokens
@@ -55,6 +56,11 @@ class PromptEncoder(PieceEncoder):
     def _check_sample(self) -> None:
         """A template of the tokenizer may end a text, as no prompt that goes on does."""
 
+    @property
+    def chats(self) -> bool:
+        """Whether there is a template for chats."""
+        return getattr(self._tokenizer, "chat_template", None) is not None
+
     def prompt(self, given: str | Sequence[Mapping[str, str]]) -> Prompt:
         """A text, or a chat: messages of `role` and `content`, to which the model's own template is put."""
         if isinstance(given, str):
@@ -71,7 +77,7 @@ class PromptEncoder(PieceEncoder):
 
     def _chat(self, messages: Sequence[Mapping[str, str]]) -> tuple[str, list[tuple[int, int]]]:
         """The template's text, and where in it each message's content stands."""
-        if getattr(self._tokenizer, "chat_template", None) is None:
+        if not self.chats:
             raise Mistake("this model has no chat template: give the prompt as a text.")
         for i, message in enumerate(messages):
             if not isinstance(message, Mapping) or not {"role", "content"} <= set(message):
@@ -124,7 +130,8 @@ class PromptEncoder(PieceEncoder):
         for words in texts:
             pieces, word = self._tokens(words)
             before, after = self._around[part]
-            if isinstance(words, Prompt) and words.written is not None:
+            prompt = words.words if isinstance(words, Units) else words
+            if isinstance(prompt, Prompt) and prompt.written is not None:
                 before, after = [], []  # the template has written them
             ids.append(np.array([*before, *pieces, *after], dtype=np.int64))
             index.append(np.concatenate([np.full(len(before), -1), word, np.full(len(after), -1)]).astype(np.int64))
