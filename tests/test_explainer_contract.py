@@ -193,7 +193,8 @@ def test_every_explainer_declares_itself(explainer: Explainer) -> None:
 
 def test_what_explainers_declare_tells_the_usual_from_the_slow_and_the_rest() -> None:
     assert usual() == [
-        *("attention", "gradient", "gradient_x_input", "integrated_gradients", "lrp", "occlusion", "omission")
+        *("attention", "gradient", "gradient_x_input", "integrated_gradients", "lrp", "occlusion", "omission"),
+        "rationale",
     ]
     assert [name for name, one in EXPLAINERS.items() if one.slow] == [
         *("attention_flow", "lime", "shap"),

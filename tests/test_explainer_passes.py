@@ -45,9 +45,11 @@ def test_declared_and_counted_passes_agree(name: str, task: zoo.TaskName) -> Non
     agree(name, zoo.network("average", "additive", task), zoo.batch([5, 1, 12], task))
 
 
+SAMPLED, NO_CLASSIFIER = {"lime", "shap", "shapley_interactions"}, {"bilrp", "rationale"}  # compares, selects
+
+
+@pytest.mark.parametrize("name", sorted(set(EXPLAINERS.places) - SAMPLED - NO_CLASSIFIER))
 @pytest.mark.parametrize("query", [False, True])
-# bilrp compares two texts, which no classifier does.
-@pytest.mark.parametrize("name", sorted(set(EXPLAINERS.places) - {"lime", "shap", "shapley_interactions", "bilrp"}))
 def test_declared_and_counted_passes_of_a_transformer_agree(name: str, query: bool) -> None:
     """Words of several pieces, special tokens, heads."""
     made = transformer_zoo.model("Bert", query=query)

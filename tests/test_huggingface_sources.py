@@ -70,7 +70,7 @@ def test_load_and_wrap(folder: Path) -> None:
     np.testing.assert_allclose(box.predict(zoo.SOME), by_folder.predict(zoo.SOME), atol=1e-6)
     with pytest.raises(heedful.Mistake, match="give its tokenizer, too"):
         heedful.wrap(module)
-    with pytest.raises(heedful.Mistake, match="no use for a tokenizer"):
+    with pytest.raises(heedful.Mistake, match="takes no tokenizer"):
         heedful.wrap(by_folder.predict, tokenizer, labels=["a", "b"])
     with pytest.raises(heedful.Mistake, match=r"give labels=\[...\]"):
         heedful.wrap(by_folder.predict)

@@ -129,7 +129,7 @@ def test_the_exact_adversary(general: bool) -> None:
 
 def test_a_network_can_what_it_says() -> None:
     model, batch = zoo.network(), zoo.batch(LENGTHS)
-    assert model.can == frozenset(CAPABILITIES) - {"self_attends", "generates"}
+    assert model.can == frozenset(CAPABILITIES) - {"self_attends", "generates", "compares", "selects"}
     own = model(batch)
     x = model.embed(batch.passage)
     assert torch.equal(model(batch, x=x).logits, own.logits)

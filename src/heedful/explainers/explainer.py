@@ -135,6 +135,7 @@ class Loaded(Generic[F]):
 
 TYPICAL = Size(words=(20,), tokens=22, heads=12)  # what passes are compared at: a sentence, in a model of twelve heads
 MANY_PASSES = 1000  # for one such sentence: more is slow
+OF_FEW_MODELS = frozenset({"selects", "compares"})  # abilities that make a kind of model: others are not offered these
 HANDED = frozenset({"state", "output", "progress"})  # keyword arguments that whoever runs a method gives, not a person
 
 

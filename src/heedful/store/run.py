@@ -172,6 +172,11 @@ class Run:
         return (self.path / SUMS).exists()
 
     @property
+    def selects(self) -> bool:
+        """Whether its model reads only the words that it selects."""
+        return bool(self.info["config"].get("model", {}).get("rationale"))
+
+    @property
     def interrupted(self) -> bool:
         return not self.finished and (self.path / CHECKPOINT).exists()
 

@@ -190,4 +190,5 @@ def unknown(what: str | Path) -> str:
 
 
 def titles() -> str:
-    return " or ".join(family.title for family in MODEL_FAMILIES.values())
+    *first, last = (family.title for family in MODEL_FAMILIES.values())
+    return f"{', '.join(first)} or {last}"

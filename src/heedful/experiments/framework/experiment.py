@@ -81,7 +81,7 @@ class Experiment:
         if self.summarise is LEFT_OUT:
             object.__setattr__(self, "summarise", summary_of_columns(self.columns, self.by))
         if self.measures is LEFT_OUT:
-            object.__setattr__(self, "measures", measures_of_columns(self.columns))
+            object.__setattr__(self, "measures", measures_of_columns(self.columns, self.name))
 
     def check(self, can: frozenset[str], model: str = "this model") -> None:
         """Refuse by name a model that lacks what the question needs."""

@@ -102,11 +102,14 @@ def _line_of(name: str, about: Column) -> Callable[[pa.Table], Line]:
     return lambda rows: spread(column(rows, name), within=about.possible)
 
 
-def measures_of_columns(columns: Mapping[str, Column]) -> tuple[Measure, ...]:
-    """A measure for every described column of numbers, where `summary_of_columns` puts its mean."""
-    return tuple(
-        Measure(name, columns[name].title, columns[name].title, name, f"{name}.overall") for name in _drawn(columns)
-    )
+def measures_of_columns(columns: Mapping[str, Column], experiment: str) -> tuple[Measure, ...]:
+    """A measure for every described column of numbers, where `summary_of_columns` puts its mean.
+
+    Columns of two experiments may have one name, and keys stand in addresses: there the experiment's name goes before.
+    """
+    keys = {name: name if name == experiment else f"{experiment}_{name}" for name in _drawn(columns)}
+    titles = {name: columns[name].title for name in keys}
+    return tuple(Measure(key, titles[name], titles[name], name, f"{name}.overall") for name, key in keys.items())
 
 
 def ends_of_columns(columns: Mapping[str, Column], trial: Result) -> Iterator[Reason]:

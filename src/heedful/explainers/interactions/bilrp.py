@@ -36,7 +36,7 @@ def bilrp(model: Any, batch: Batch, target: Tensor) -> Scores:
     found = torch.zeros(n, length, width, device=model.device, dtype=model.dtype)
     cosines = model(batch).logits[:, 0].detach()  # (batch,)
     for row in range(n):
-        text = batch.rows(torch.tensor([row], device=model.device))
+        text = batch.rows(torch.arange(row, row + 1, device=model.device))
         assert text.query is not None
         pairs = _pairs(model, text.passage, text.query, cosines[row])
         found[row, : pairs.shape[0], : pairs.shape[1]] = pairs

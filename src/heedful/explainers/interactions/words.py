@@ -48,7 +48,7 @@ class WordGame:
 
     def __init__(self, asking: Asking, row: int, asked: tuple[Parts, ...]) -> None:
         self.asking, self.passes = asking, 0
-        self.text = asking.batch.rows(torch.tensor([row], device=asking.target.device))
+        self.text = asking.batch.rows(torch.arange(row, row + 1, device=asking.target.device))
         self.target = asking.target[row]
         tokens = [("passage", self.text.passage), ("query", self.text.query)]
         self.members = [(_members(one) if part in asked else None) for part, one in tokens if one is not None]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from heedful.data.corpora.locate import nothing_fetched
 from heedful.errors import Mistake, one_of
+from heedful.explainers.explainer import OF_FEW_MODELS
 from heedful.explainers.methods import loadable, usual
 from heedful.records import Example, Words
 from heedful.registry import EXPLAINERS
@@ -294,7 +295,10 @@ def _ready_for_questions() -> None:
 def offered(entry: RunEntry) -> tuple[str, ...]:
     """Explainers that a page offers, from what a run tells of itself: the model may not be loaded yet."""
     layers = entry.attention.startswith("self-attention")
-    return tuple(one.name for one in _answering() if layers or not one.in_layers)
+    told = {"selects"} if entry.run.selects else set()
+    return tuple(
+        one.name for one in _answering() if (layers or not one.in_layers) and one.needs & OF_FEW_MODELS <= told
+    )
 
 
 def _answering() -> list[Explainer]:
@@ -304,13 +308,14 @@ def _answering() -> list[Explainer]:
     return sorted(able, key=lambda one: (one.is_control, not one.usual))
 
 
-def methods_named(names: Sequence[str]) -> tuple[str, ...]:
-    """Explainers by name, each once; none means the usual ones."""
+def methods_named(names: Sequence[str], entry: RunEntry | None = None) -> tuple[str, ...]:
+    """Explainers by name, each once; none means the usual ones, of those that the page of a run offers."""
     known = [one.name for one in _answering()] if names else []
     for name in names:
         if name not in known:
             raise one_of("explainer", name[:100], known)
-    return tuple(dict.fromkeys(names)) or tuple(usual())
+    among = usual() if entry is None else offered(entry)
+    return tuple(dict.fromkeys(names)) or tuple(name for name in usual() if name in among)
 
 
 def _bounded(example: Example) -> None:

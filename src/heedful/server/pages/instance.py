@@ -122,7 +122,7 @@ def _stored(site: Site, request: Request, name: str, place: int) -> tuple[dict[s
     more = {
         "entry": entry,
         "note": note,
-        "methods": methods_named(_methods(request)),
+        "methods": methods_named(_methods(request), entry),
         "known_methods": offered(entry),
         "facts": _facts(site, entry, results),
         "stored": _heatmaps(example, results),

@@ -48,7 +48,7 @@ def _page(site: Site, request: Request, name: str, asked: dict[str, Any], look: 
     names = names.split(",") if isinstance(names, str) else names
     if not isinstance(names, list) or not all(isinstance(m, str) for m in names):
         raise Mistake("methods are to be a list of names.")
-    methods = methods_named(given := [m for m in names if m])
+    methods = methods_named(given := [m for m in names if m], entry)
     recommended = entry.recommended()
     complete = bool(text.strip() and (query.strip() or not has_query))
     if look is not None and complete:
