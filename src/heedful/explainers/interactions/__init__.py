@@ -102,7 +102,7 @@ BILRP = Explainer(
     axiom=Axiom(
         "conservation gap",
         0.5,
-        "{missed} of the similarity stands between no two words, but in special tokens, positions and biases",
+        "{missed} of the similarity comes from special tokens, positions and biases, not from pairs of words",
     ),
     needs=frozenset({"differentiable", "compares"}),
     passes=lambda size: Passes(2 * (size.words[-1] + 3), 3 * (size.words[-1] + 3)),
