@@ -197,7 +197,7 @@ def test_what_explainers_declare_tells_the_usual_from_the_slow_and_the_rest() ->
         "rationale",
     ]
     assert [name for name, one in EXPLAINERS.items() if one.slow] == [
-        *("attention_flow", "lime", "shap"),
+        *("attention_flow", "lime", "shap", "sources"),
         *("integrated_hessians", "removal_interactions", "shapley_interactions", "archipelago"),
     ]
     assert [name for name, one in EXPLAINERS.items() if one.is_control] == ["random", "uniform"]
