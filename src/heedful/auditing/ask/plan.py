@@ -65,7 +65,9 @@ def make_plan(
         if missing:
             left_out[name] = f"it needs a model {_able(missing)}"
         elif not (experiment.audit.measures or experiment.judge or name in by_name):
-            left_out[name] = f"it has no verdict and says nothing about explainers; --experiment {name} adds it"
+            left_out[name] = "it has no verdict and says nothing about explainers (--experiment NAME adds it)"
+        elif experiment.audit.only_for and name not in by_name:
+            left_out[name] = f"it is for {experiment.audit.only_for} (--experiment NAME adds it)"
         else:
             takes = "methods" in experiment.config.model_fields
             ranks = any(one.ranks for one in experiment.audit.measures)
@@ -77,7 +79,7 @@ def make_plan(
             if name not in by_name and slow:
                 left_out[name] = f"it takes long unless a model is one {_able(slow)}; --experiment {name} adds it"
             elif name not in by_name and subject.trains(name, options):
-                left_out[name] = f"it has to train further models first; --experiment {name} adds it"
+                left_out[name] = "it has to train further models first (--experiment NAME adds it)"
             else:
                 chosen[name] = options
     order = sorted(chosen, key=lambda name: importance(find(name), name in by_name))

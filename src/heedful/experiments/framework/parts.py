@@ -64,3 +64,4 @@ class ForAudit:
     within_budget: Mapping[str, Any] = field(default_factory=dict)  # options of an audit: more texts, each for less
     # Why its rows say nothing of explainers, given its summary: an audit then leaves them out; empty: they do.
     void: Callable[[Mapping[str, Any]], str] = no_warning
+    only_for: str = ""  # the data that it is for, where of others it would say something else; asked only by name then

@@ -32,7 +32,7 @@ from heedful.data.translation import DIAGONAL, POSSIBLE
 from heedful.experiments.correlation.correlation import by_word, random_scores
 from heedful.experiments.framework.description import Column, Result, Statistic
 from heedful.experiments.framework.experiment import Batches, Chunk, Experiment, States, Summary, generators
-from heedful.experiments.framework.parts import Presentation, Takes
+from heedful.experiments.framework.parts import ForAudit, Presentation, Takes
 from heedful.experiments.framework.summary import column, plain, summary_of_columns
 from heedful.experiments.framework.verdict import Judgement, Verdict, Wording, interval
 from heedful.experiments.ground_truth.evidence import (
@@ -232,6 +232,7 @@ ALIGNMENT = Experiment(
     judge=verdict,
     scale="how often the most attended word is a right one",
     takes=Takes(forwards=(61, 10), explainers=lambda config: aligners(config)),
+    audit=ForAudit(only_for="translations whose words are linked to those of their source"),
     pages=Presentation(
         group_title=method_title,
         statistics=(

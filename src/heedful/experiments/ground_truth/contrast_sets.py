@@ -27,7 +27,7 @@ from pydantic import Field
 from heedful.errors import Mistake
 from heedful.experiments.framework.description import Measure
 from heedful.experiments.framework.experiment import Batches, Chunk, Experiment, States, generators
-from heedful.experiments.framework.parts import Presentation, Takes
+from heedful.experiments.framework.parts import ForAudit, Presentation, Takes
 from heedful.experiments.framework.verdict import Wording
 from heedful.experiments.ground_truth.evidence import (
     EvidenceConfig,
@@ -166,6 +166,7 @@ CONTRAST_SETS = Experiment(
     judge=verdict_of(CLAIM),
     scale="changed words that attention finds: 0 as a random order, 1 all of them",
     takes=Takes(forwards=(60, 1), explainers=explainers_of),
+    audit=ForAudit(only_for="texts that people have edited so that the label changes"),
     pages=Presentation(
         group_title=method_title, draw=figures_of(("precision", "auc", "auprc")), examples=reasons, has_say=False
     ),

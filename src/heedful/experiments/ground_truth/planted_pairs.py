@@ -27,7 +27,7 @@ from heedful.config import Config
 from heedful.experiments.correlation.correlation import random_scores
 from heedful.experiments.framework.description import Column, Result
 from heedful.experiments.framework.experiment import Batches, Chunk, Experiment, States, generators
-from heedful.experiments.framework.parts import Presentation, Takes
+from heedful.experiments.framework.parts import ForAudit, Presentation, Takes
 from heedful.experiments.framework.verdict import Judgement, Verdict, Wording, interval
 from heedful.experiments.ground_truth.evidence import (
     common_columns,
@@ -208,5 +208,6 @@ PLANTED_PAIRS = Experiment(
     judge=verdict,
     scale="pairs that planted ones stand above: .5 in a random order, 1 all of them",
     takes=Takes(forwards=(100, 20), explainers=explainers_of),
+    audit=ForAudit(only_for="texts in which two words together decide"),
     pages=Presentation(group_title=title, has_say=False),
 )

@@ -24,6 +24,7 @@ from numpy.random import Generator
 from pydantic import Field, field_validator
 
 from heedful.config import Config
+from heedful.errors import Mistake
 from heedful.experiments.correlation.correlation import by_word, random_scores
 from heedful.experiments.framework.description import Column, Result
 from heedful.experiments.framework.experiment import Batches, Chunk, Experiment, States, generators
@@ -109,9 +110,10 @@ def run(
     network = cast("Differentiable", model)
     generator_of = generators(rng)
     others = {way: moved(network, way, config.size, int(rng.integers(2**31))) for way in config.ways}
-    names = explainers_of(config)
-    if config.methods is None:
-        names = [name for name in names if EXPLAINERS.find(name).fits(next(iter(others.values())))]
+    # a network that is moved has no attention to be read, so methods that read it are left out
+    names = [name for name in explainers_of(config) if EXPLAINERS.find(name).fits(next(iter(others.values())))]
+    if not names:
+        raise Mistake("stability moves word vectors and reads no attention: give methods such as lrp or gradient.")
     before = {name: method_scorer(model, name, states or {}) for name in names}
     after = {
         way: {name: method_scorer(cast("Network", o), name, states or {}) for name in names}
