@@ -170,7 +170,8 @@ def test_the_audit(place: Path, run: str) -> None:
     assert re.search(r"^methods: .*\bsolo\b", planned, flags=re.MULTILINE)
     assert re.search(r"^methods: .*\blrp\b", planned, flags=re.MULTILINE)
     assert (
-        "left out: confidence: it has no verdict and says nothing about explainers; --experiment confidence" in planned
+        "left out: confidence: it has no verdict and says nothing about explainers (--experiment NAME adds it)"
+        in planned
     )
     named = heedful(place, "audit", run, "--dry-run", "--experiment", "confidence")
     assert "confidence: about 1 forward passes a text" in named
