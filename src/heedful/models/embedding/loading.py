@@ -17,6 +17,7 @@ from heedful.models.huggingface.files import checkpoint_folder
 from heedful.models.huggingface.loading import (
     DAMAGED,
     ONLY_HERE,
+    check_finite,
     dtype_of,
     embedding_table,
     one_line,
@@ -94,9 +95,7 @@ def wrap_embedding_model(
 ) -> Model:
     """One's own module whose output has states (last_hidden_state)."""
     title = name or getattr(getattr(module, "config", None), "name_or_path", "") or type(module).__name__
-    for parameter_name, parameter in module.named_parameters():
-        if not torch.isfinite(parameter).all():
-            raise Mistake(f"{title}: the weights {parameter_name!r} hold numbers that are not finite.")
+    check_finite(module, title)
     table = embedding_table(module)
     text = ApartEncoder(tokenizer, None if table is None else int(table.num_embeddings))
     read = tokens_at_most(module, text)

@@ -196,9 +196,7 @@ def wrap(
     title = name or getattr(config, "name_or_path", "") or type(module).__name__
     if (what := say_what_it_is({"architectures": [type(module).__name__]}, title, wrapped=True)) is not None:
         raise Mistake(what)
-    for parameter_name, parameter in module.named_parameters():
-        if not torch.isfinite(parameter).all():
-            raise Mistake(f"{title}: the weights {parameter_name!r} hold numbers that are not finite.")
+    check_finite(module, title)
     link, names = read_labels(config, labels, problem_type)
     table = embedding_table(module)
     text = PieceEncoder(tokenizer, None if table is None else int(table.num_embeddings), query)
@@ -221,6 +219,13 @@ def wrap(
             f"{type(error).__name__} ({one_line(error).rstrip('.')})."
         ) from error
     return Model(title, network, text, names, "nli" if query else "classification")
+
+
+def check_finite(module: nn.Module, title: str) -> None:
+    """Refuse weights that are not numbers."""
+    for name, parameter in module.named_parameters():
+        if not torch.isfinite(parameter).all():
+            raise Mistake(f"{title}: the weights {name!r} hold numbers that are not finite.")
 
 
 def embedding_table(module: nn.Module) -> nn.Embedding | None:

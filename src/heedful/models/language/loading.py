@@ -18,6 +18,7 @@ from heedful.models.huggingface.files import checkpoint_folder, read_config
 from heedful.models.huggingface.loading import (
     DAMAGED,
     ONLY_HERE,
+    check_finite,
     dtype_of,
     embedding_table,
     one_line,
@@ -78,9 +79,7 @@ def wrap_language_model(
     title = name or getattr(config, "name_or_path", "") or type(module).__name__
     if next(module.parameters(), None) is None:
         raise Mistake(f"{title} has no weights: wrap a function of prompts instead.")
-    for parameter_name, parameter in module.named_parameters():
-        if not torch.isfinite(parameter).all():
-            raise Mistake(f"{title}: the weights {parameter_name!r} hold numbers that are not finite.")
+    check_finite(module, title)
     if getattr(module, "is_quantized", False):
         refuse_quantised({"quantization_config": {}}, title)
     table = embedding_table(module)

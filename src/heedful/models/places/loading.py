@@ -16,6 +16,7 @@ from heedful.models.huggingface.kinds import Answered, answered_at_places, archi
 from heedful.models.huggingface.loading import (
     DAMAGED,
     ONLY_HERE,
+    check_finite,
     dtype_of,
     embedding_table,
     one_line,
@@ -95,9 +96,7 @@ def wrap_places_model(
         )
     if labels is not None and found != "tags":
         raise Mistake(f"{title} has no labels of its own: leave labels out.")
-    for parameter_name, parameter in module.named_parameters():
-        if not torch.isfinite(parameter).all():
-            raise Mistake(f"{title}: the weights {parameter_name!r} hold numbers that are not finite.")
+    check_finite(module, title)
     table = embedding_table(module)
     words = None if table is None else int(table.num_embeddings)
     encoders: dict[Answered, type[PieceEncoder]] = {"tags": PieceEncoder, "span": SpanEncoder, "gap": GapEncoder}
